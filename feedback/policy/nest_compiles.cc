@@ -277,18 +277,26 @@ class Nests {
                ? e_.compile_seconds
                : expected_seconds(e_.code_bytes, e_.loops.size(), e_.compile_scale, config_);
   }
-  // What compiling nests of the function took, about.
-  double seconds_spent() const {
+  // What compiling nests of the function took, about: all compiles, or the first one of each.
+  double seconds_spent(bool on_first) const {
     double spent = 0;
     for (size_t i = 0; i < e_.loops.size(); ++i)
-      if (e_.loops[i].compiles > 0) spent += e_.loops[i].compiles * expected(static_cast<int32_t>(i));
+      if (const uint32_t compiles = e_.loops[i].compiles; compiles > 0)
+        spent += (on_first ? 1 : compiles) * expected(static_cast<int32_t>(i));
     return spent;
+  }
+  bool is_in_budget(int32_t root, double spent) const {
+    return spent + expected(root) <= config_.max_nest_seconds + config_.max_nest_share * e_.seconds_run;
   }
   // Bounds what a function of a great many loops costs. What ran long enough by itself pays for itself.
   bool is_affordable(int32_t root) const {
-    return seconds_spent() + expected(root) <=
-               config_.max_nest_seconds + config_.max_nest_share * e_.seconds_run ||
+    return is_in_budget(root, seconds_spent(false)) ||
            config_.max_nest_share * sums_[root].seconds_run >= expected(root);
+  }
+  // Of a loop in baseline code: whatever was tried in others, and once it ran for as long as its compile takes. So a function's
+  // first compiles never take longer than it ran, and none of its loops runs in baseline code for much longer than it must.
+  bool is_first_affordable(int32_t root) const {
+    return is_in_budget(root, seconds_spent(true)) || sums_[root].seconds_run >= expected(root);
   }
   bool may_compile_again(int32_t root) const {
     const LoopEvidence& loop = e_.loops[root];
@@ -421,12 +429,12 @@ FunctionPlan Nests::first_compile(int32_t root) const {
       "{} ({:.1f} ms{}): compiling it alone gains about {:.1f} ms and costs {:.1f} ms", samples,
       1e3 * seconds, grows ? " in the whole run, around a nest" : "", 1e3 * gain, 1e3 * c.compile_cost);
   if (gain <= c.compile_cost) return answer(Action::kNothing, words);
-  if (!is_affordable(root)) {
+  if (!is_first_affordable(root)) {
     return answer(
         Action::kNothing,
         fmt::format("{}; too much for a function that ran {:.1f} ms, and whose loops took {:.1f} ms to "
                     "compile already",
-                    words, 1e3 * e_.seconds_run, 1e3 * seconds_spent()));
+                    words, 1e3 * e_.seconds_run, 1e3 * seconds_spent(true)));
   }
   // It is known in time whether it is called again, and then all of it is compiled.
   if (!e_.optimized && !has_any_ && e_.failed_compiles == 0 && is_small(root))

@@ -71,8 +71,8 @@ constexpr std::array kParameters = {
            "lets the nests of one function take so long to compile in all, and"),
     NUMBER(kNests, max_nest_share, kShare, kBound,
            "this share of the time that the function ran. A nest that ran as much longer than it takes to "
-           "compile "
-           "is compiled all the same"),
+           "compile is compiled all the same; for the first time one that ran as long, and then no other but "
+           "first compiles count"),
 
     NUMBER(kLater, min_taken_by_compiles, kShare, kBound,
            "charges a compile for trials so much of its time where it has a processor of its own"),

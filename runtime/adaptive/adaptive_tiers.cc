@@ -43,12 +43,7 @@ AdaptiveTiers::AdaptiveTiers(const EngineConfig& config, CodeServices& services,
       threads_(services, monitor_, std::move(selection)),
       queue_(services, monitor_, decisions_, governor_,
              [this](Job job, ModuleCode& code) {
-               const bool gives_way = job.is_second();
-               auto again = compiler_.compile(job, code);
-               if (again && gives_way)
-                 queue_.add(std::move(*again));
-               else if (again)
-                 seconds_.add(std::move(*again));
+               if (auto again = compiler_.compile(job, code)) seconds_.add(std::move(*again));
              }),
       trials_(services, monitor_, policy_, modules_, decisions_, measurement_,
               [this](Job job) {

@@ -8,8 +8,6 @@ namespace hindsight::rt {
 
 namespace {
 
-constexpr uint32_t kMostGivenWay = 2;
-
 // In baseline code of late, of the loop and of those in it.
 double seconds_in(const feedback::FunctionCounts& counts, const wasm::FunctionBody& body, LoopIndex root) {
   const WasmOffset end = body.loops[root.value].end;
@@ -36,53 +34,80 @@ void CompileQueue::add(Job job) {
   if (stopping_) return;
   const DecisionLog::Id episode = job.episode;
   jobs_.push_back(std::move(job));
-  if (enqueue([this] { run_one_job(); })) return make_room_for(jobs_.back());
+  if (enqueue([this] { run_one_job(); })) return see_to_urgent_jobs();
   jobs_.pop_back();
   decisions_.end(episode, DecisionState::kAbandoned, "no thread could be created to compile it");
 }
 
-void CompileQueue::make_room_for(const Job& job) {
-  if (job.is_second() || tasks_ <= services_.threads().most() || may_give_way_.empty()) return;
-  // Relaxed: a wish, as OptimizeRequest::abandoned has it.
-  may_give_way_.back()->store(true, std::memory_order_relaxed);
-  may_give_way_.pop_back();
+void CompileQueue::see_to_urgent_jobs() {
+  if (sees_to_urgent_ || less_urgent_ == 0 || tasks_ <= services_.threads().most()) return;
+  if (std::ranges::none_of(jobs_, [](const Job& job) { return job.is_urgent(); })) return;
+  sees_to_urgent_ = enqueue([this] { run_urgent_jobs(); }, true);
 }
 
 bool CompileQueue::run(std::function<void()> task) {
   const std::lock_guard lock(mutex_);
-  return stopping_ || enqueue(std::move(task));
+  return stopping_ || enqueue(less_urgent(std::move(task)));
 }
 
 void CompileQueue::run_again(std::function<void()> task) {
   const std::lock_guard lock(mutex_);
-  enqueue(std::move(task));
+  enqueue(less_urgent(std::move(task)));
+}
+
+std::function<void()> CompileQueue::less_urgent(std::function<void()> task) {
+  return [this, task = std::move(task)] {
+    begin_less_urgent();
+    with_what_memory_there_is(task);
+    end_less_urgent();
+  };
+}
+
+void CompileQueue::begin_less_urgent() {
+  const std::lock_guard lock(mutex_);
+  ++less_urgent_;
+  see_to_urgent_jobs();
+}
+
+void CompileQueue::end_less_urgent() {
+  const std::lock_guard lock(mutex_);
+  --less_urgent_;
 }
 
 void CompileQueue::open_optimizer() {
-  run([this] {
+  const std::lock_guard lock(mutex_);
+  if (stopping_) return;
+  // What is urgent needs the library as well, and waits for it.
+  enqueue([this] {
     if (auto optimizer = services_.optimizer(); !optimizer)
       services_.say(LogLevel::kWarning, "compile", "no optimizing tier: " + optimizer.error().describe());
   });
 }
 
-bool CompileQueue::enqueue(std::function<void()> task) {
-  Status enqueued = services_.threads().enqueue([this, task = std::move(task)] {
-    try {
-      task();
-    } catch (const std::bad_alloc&) {
-      // What the task was about stays as it is.
-      if (!no_memory_said_.exchange(true, std::memory_order_relaxed))
-        services_.say(LogLevel::kWarning, "compile",
-                      "no memory for a task of the compile threads; this is said once");
-    }
+bool CompileQueue::enqueue(std::function<void()> task, bool urgent) {
+  auto whole = [this, task = std::move(task)] {
+    with_what_memory_there_is(task);
     task_ended();
-  });
+  };
+  Status enqueued = urgent ? services_.threads().enqueue_urgent(std::move(whole))
+                           : services_.threads().enqueue(std::move(whole));
   // Invariant: what has just begun does not end before mutex_ is free.
   if (enqueued) ++tasks_;
   if (!enqueued && !no_thread_said_.exchange(true, std::memory_order_relaxed))
     services_.say(LogLevel::kWarning, "compile",
                   enqueued.error().describe() + "; functions that get hot meanwhile stay in baseline code");
   return enqueued.has_value();
+}
+
+void CompileQueue::with_what_memory_there_is(const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const std::bad_alloc&) {
+    // What it was about stays as it is.
+    if (!no_memory_said_.exchange(true, std::memory_order_relaxed))
+      services_.say(LogLevel::kWarning, "compile",
+                    "no memory for a task of the compile threads; this is said once");
+  }
 }
 
 CompileQueue::Load CompileQueue::load() const {
@@ -99,7 +124,6 @@ void CompileQueue::stop() {
   std::unique_lock lock(mutex_);
   stopping_ = true;
   abandon_.store(true, std::memory_order_relaxed);
-  for (const auto& gives_way : may_give_way_) gives_way->store(true, std::memory_order_relaxed);
   for (const Job& job : jobs_) decisions_.end(job.episode, DecisionState::kAbandoned, "the engine ended");
   jobs_.clear();
   // Invariant: no task of ours is left with the compile threads, which would still run it after we are gone.
@@ -140,31 +164,55 @@ void CompileQueue::refresh_priorities() {
   }
 }
 
+std::optional<Job> CompileQueue::take_first(bool urgent_only) {
+  auto first = jobs_.end();
+  for (auto job = jobs_.begin(); job != jobs_.end(); ++job) {
+    if (urgent_only && !job->is_urgent()) continue;
+    if (first == jobs_.end() || first->priority < job->priority) first = job;
+  }
+  if (first == jobs_.end()) return std::nullopt;
+  Job job = std::move(*first);
+  jobs_.erase(first);
+  return job;
+}
+
 void CompileQueue::run_one_job() {
   refresh_priorities();
-  Job job;
+  std::optional<Job> job;
   {
     const std::lock_guard lock(mutex_);
-    if (jobs_.empty()) return;  // cleared by stop()
-    const auto first = std::max_element(jobs_.begin(), jobs_.end(),
-                                        [](const Job& a, const Job& b) { return a.priority < b.priority; });
-    job = std::move(*first);
-    jobs_.erase(first);
-    // Not for ever: what has to be tried is.
-    if (job.is_second() && job.gave_way < kMostGivenWay) {
-      job.gives_way = std::make_shared<std::atomic<bool>>(false);
-      may_give_way_.push_back(job.gives_way);
-    }
+    job = take_first(false);
   }
-  const std::shared_ptr<std::atomic<bool>> gives_way = job.gives_way;
+  if (!job) return;  // cleared by stop(), or taken by a task for urgent jobs
+  const bool can_wait = !job->is_urgent();
+  if (can_wait) begin_less_urgent();
+  run_job(std::move(*job));
+  if (can_wait) end_less_urgent();
+}
+
+void CompileQueue::run_urgent_jobs() {
+  for (;;) {
+    refresh_priorities();
+    std::optional<Job> job;
+    {
+      const std::lock_guard lock(mutex_);
+      // Once nothing else is compiled, those that are left have a thread of their own.
+      if (less_urgent_ != 0) job = take_first(true);
+      if (!job) {
+        sees_to_urgent_ = false;
+        return;
+      }
+    }
+    run_job(std::move(*job));
+  }
+}
+
+void CompileQueue::run_job(Job job) {
   if (const std::shared_ptr<ModuleCode> code = job.code.lock())
-    compile_(std::move(job), *code);
+    with_what_memory_there_is([&] { compile_(std::move(job), *code); });
   else
     decisions_.end(job.episode, DecisionState::kAbandoned, "the module is gone");
   governor_.note_version();
-  if (gives_way == nullptr) return;
-  const std::lock_guard lock(mutex_);
-  std::erase(may_give_way_, gives_way);
 }
 
 void CompileQueue::task_ended() {

@@ -1,8 +1,9 @@
 // CompileQueue holds what is to be compiled in the background, the most urgent first. What runs in baseline code does not
-// wait for a thread that makes code to be tried: that compile ends, and begins again when it is its turn. It also holds all other tasks
-// of the adaptive tier for the compile threads (runtime/code/compile_threads.h).
+// wait for a thread that makes code to be tried, which may take half a second: it is compiled beside that, on one thread more.
+// It also holds all other tasks of the adaptive tier for the compile threads (runtime/code/compile_threads.h).
 //
-// Concurrency: any thread; what is compiled and what tasks do runs on the compile threads, one task a job. mutex_
+// Concurrency: any thread; what is compiled and what tasks do runs on the compile threads. A job has a task, and takes no more
+// than one; what was taken by a task for urgent ones leaves one with nothing to do. mutex_
 // protects the members below it. With it held only CompileThreads and DecisionLog are called.
 #pragma once
 
@@ -10,6 +11,7 @@
 #include <condition_variable>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "feedback/monitor/monitor.h"
@@ -45,7 +47,7 @@ class CompileQueue {
 
   struct Load {
     size_t jobs = 0;   // that no thread has taken yet
-    size_t tasks = 0;  // enqueued or running; each job has one
+    size_t tasks = 0;  // enqueued or running; each job has at least one
     bool stopping = false;
     bool idle() const { return jobs == 0 && tasks == 0; }
   };
@@ -59,12 +61,21 @@ class CompileQueue {
   void stop();
 
  private:
-  bool enqueue(std::function<void()> task);  // under mutex_
+  bool enqueue(std::function<void()> task, bool urgent = false);  // under mutex_
+  // Nothing is thrown out of it.
+  void with_what_memory_there_is(const std::function<void()>& work);
   void run_one_job();
+  void run_urgent_jobs();
+  void run_job(Job job);
+  std::optional<Job> take_first(bool urgent_only);  // under mutex_; none: there is no such job
+  // The task, counted as less urgent than jobs of what runs in baseline code.
+  std::function<void()> less_urgent(std::function<void()> task);
+  void begin_less_urgent();
+  void end_less_urgent();
+  // Under mutex_: has urgent jobs compiled beside what can wait.
+  void see_to_urgent_jobs();
   void refresh_priorities();
   void task_ended();
-  // Under mutex_: `job` was added, and all threads have something to do.
-  void make_room_for(const Job& job);
 
   CodeServices& services_;
   feedback::Monitor& monitor_;
@@ -78,8 +89,9 @@ class CompileQueue {
   mutable std::mutex mutex_;
   std::condition_variable idle_;
   std::vector<Job> jobs_;
-  std::vector<std::shared_ptr<std::atomic<bool>>> may_give_way_;  // of the jobs that are being compiled
   size_t tasks_ = 0;
+  size_t less_urgent_ = 0;       // jobs and tasks that run and can wait
+  bool sees_to_urgent_ = false;  // a task for urgent jobs is enqueued or running
   bool stopping_ = false;
 };
 

@@ -1,7 +1,6 @@
 // Job: a function or one of its loops that is to be compiled, why, and with what.
 #pragma once
 
-#include <atomic>
 #include <compare>
 #include <map>
 #include <memory>
@@ -53,14 +52,16 @@ struct Job {
   double expected_seconds = 0;    // CPU time that its compile is expected to take; 0: not known
   bool loop_exits = false;        // were asked for
   bool short_loop_exits = false;  // these too
-  // Its compile gives way to more urgent ones: null, or true once it is to end. How often it did.
-  std::shared_ptr<std::atomic<bool>> gives_way = nullptr;
-  uint32_t gave_way = 0;
-  bool cached = false;  // its version is not compiled: it comes out of the code cache
+  bool cached = false;            // its version is not compiled: it comes out of the code cache
 
   jit::Unit unit() const { return {plan.function, plan.nest}; }
   // The unit runs in its first code, without what is to be tried (second_compiles.h).
   bool is_second() const { return std::holds_alternative<Later>(priority); }
+  // It is hot in baseline code. The other jobs are of what runs in optimized code, or is not hot yet.
+  bool is_urgent() const {
+    return std::holds_alternative<Hot>(priority) && plan.action == feedback::Action::kOptimize &&
+           !plan.for_callees;
+  }
 };
 
 }  // namespace hindsight::rt

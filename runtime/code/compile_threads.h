@@ -4,6 +4,8 @@
 // makes that deep, and neither a guest's thread nor a thread pool's has room for it. Each has a stack of 256 MiB of
 // addresses, with a page below it that nobody can write to. The kernel gives memory only to what is touched.
 //
+// What is urgent does not wait for what is not: where all threads are busy it has one more.
+//
 // There is no thread before the first task. One that has had nothing to do for a second ends; another is made when
 // there is work again. No signal is delivered to them.
 #pragma once
@@ -36,7 +38,10 @@ class CompileThreads {
   // done before comes before the task. Errors: kResource, if no thread could be made and there is none (the task is
   // dropped). Also kResource if this process is a fork of the one that has the threads.
   Status enqueue(std::function<void()> task);
-  // The same, and waits until it has run. `while_waiting` is called every few milliseconds meanwhile. Not from a task.
+  // The same of an urgent task, which comes before all others, and for which one thread beyond `most` may run. Two urgent
+  // ones never do.
+  Status enqueue_urgent(std::function<void()> task);
+  // Like enqueue(), and waits until it has run. `while_waiting` is called every few milliseconds meanwhile. Not from a task.
   Status run(std::function<void()> task, const std::function<void()>& while_waiting);
 
   // Threads that could not be made, with or without others to do their work. Any thread.
@@ -53,7 +58,13 @@ class CompileThreads {
  private:
   class Stack;
   class Thread;
-  Status start();  // under mutex_
+  Status start();           // under mutex_
+  bool may_begin() const {  // under mutex_: the next task of the queue
+    return !tasks_.empty() && running_ < most_;
+  }
+  bool is_urgent_due() const { return !urgent_.empty() && !runs_urgent_; }  // under mutex_
+  bool has_work() const { return is_urgent_due() || may_begin(); }          // under mutex_
+  Status enqueue_in(std::deque<std::function<void()>>& queue, std::function<void()> task);
   void work(Thread& self);
   void join_ended();  // not under mutex_
 
@@ -62,7 +73,9 @@ class CompileThreads {
   const OwnerProcess owner_;
   mutable std::mutex mutex_;  // protects what follows
   std::condition_variable wake_;
-  std::deque<std::function<void()>> tasks_;
+  std::deque<std::function<void()>> tasks_, urgent_;
+  size_t running_ = 0;                 // of tasks_
+  bool runs_urgent_ = false;           // one of urgent_
   std::list<Thread> threads_, ended_;  // the second have nothing left to do but to end
   size_t idle_ = 0;                    // of threads_
   uint64_t refused_ = 0, refused_tasks_ = 0;

@@ -42,7 +42,7 @@ jit::OptimizeRequest FunctionCompiler::request_of(const Job& job, const ModuleCo
   request.short_loop_exits = !job.plan.nest || job.plan.early || may_turn_out_wrong(job.plan);
   request.selects_stay = policy_.changes[jit::ChangeKind::kBranch];
   request.split_cold = job.plan.has(feedback::version_site(jit::ChangeKind::kSplitCold));
-  request.abandoned = job.gives_way != nullptr ? job.gives_way.get() : &abandon_;
+  request.abandoned = &abandon_;
   request.changes = feedback::requests_of(job.plan);
   return request;
 }
@@ -75,12 +75,6 @@ std::optional<Job> FunctionCompiler::first_of(const Job& job, const ModuleCode& 
   return first;
 }
 
-bool FunctionCompiler::gave_way(const Job& job) const {
-  // Relaxed: wishes, and both of them at once as the engine ends.
-  return job.gives_way != nullptr && job.gives_way->load(std::memory_order_relaxed) &&
-         !abandon_.load(std::memory_order_relaxed);
-}
-
 std::optional<Job> FunctionCompiler::compile(Job& job, ModuleCode& code) const {
   take_news(job, code);
   jit::OptimizeRequest request = request_of(job, code);
@@ -90,13 +84,6 @@ std::optional<Job> FunctionCompiler::compile(Job& job, ModuleCode& code) const {
   const std::optional<Job> first = first_of(job, code);
   if (first) request.changes = feedback::requests_of(first->plan);
   auto result = code.optimize(std::move(request));
-  if (!result && gave_way(job)) {
-    say(LogLevel::kDebug, "compile",
-        fmt::format("{}: gives way to what is more urgent", unit_name(*code.module(), job.unit())));
-    job.gives_way = nullptr;
-    job.gave_way += 1;
-    return std::move(job);
-  }
   const double seconds = std::chrono::duration<double>(EngineClock::Clock::now() - begin).count();
   if (!result) {
     say_failure(job, code, result.error(), seconds);

@@ -29,13 +29,12 @@ class FunctionCompiler {
 
   jit::OptimizeRequest request_of(const Job& job, const ModuleCode& code) const;
   // Compiles and installs, unless nothing new came of it; its decision says what happened. A job comes back that is to be
-  // compiled once more: its unit has its first code now, or it gave way to others.
+  // compiled once more: its unit has its first code now.
   std::optional<Job> compile(Job& job, ModuleCode& code) const;
   // Publishes a version that was made for the job.
   void install(const Job& job, ModuleCode& code, std::shared_ptr<jit::CodeVersion> version) const;
 
  private:
-  bool gave_way(const Job& job) const;
   // What trials in other code of the function found out since the job was made, and samples of its first code.
   void take_news(Job& job, const ModuleCode& code) const;
   // The job without what makes its first compile longer; none: it is compiled as it is.

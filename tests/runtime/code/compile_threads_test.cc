@@ -52,13 +52,63 @@ TEST(CompileThreads, AreAsManyAsTheirTasksWantAndNotMoreThanAllowed) {
   EXPECT_EQ(threads.count(), 3u);
 }
 
+TEST(CompileThreads, HaveOneMoreForWhatIsUrgent) {
+  CompileThreads threads(1);
+  std::latch begun(1), urgent(1), over(1);
+  ASSERT_TRUE(threads.enqueue([&] {
+    begun.count_down();
+    urgent.wait();  // for ever, if what is urgent waited for it
+    over.count_down();
+  }));
+  begun.wait();
+  ASSERT_TRUE(threads.enqueue_urgent([&] { urgent.count_down(); }));
+  over.wait();
+  EXPECT_EQ(threads.count(), 2u);
+}
+
+TEST(CompileThreads, RunOneUrgentTaskAtATimeAndNoOtherInItsPlace) {
+  CompileThreads threads(1);
+  std::latch begun(1), may_end(1), all_urgent(20);
+  std::atomic<int> urgent_at_once{0}, others_at_once{0}, done{0};
+  const auto alone = [](std::atomic<int>& at_once) {
+    EXPECT_EQ(++at_once, 1);
+    --at_once;
+  };
+  ASSERT_TRUE(threads.enqueue([&] {
+    ++others_at_once;
+    begun.count_down();
+    may_end.wait();
+    --others_at_once;
+  }));
+  begun.wait();
+  for (int i = 0; i < 20; ++i) {
+    ASSERT_TRUE(threads.enqueue([&] {
+      alone(others_at_once);
+      ++done;
+    }));
+    ASSERT_TRUE(threads.enqueue_urgent([&] {
+      alone(urgent_at_once);
+      all_urgent.count_down();
+    }));
+  }
+  all_urgent.wait();
+  EXPECT_EQ(done, 0) << "a thread that is there for urgent tasks took another one";
+  may_end.count_down();
+  ASSERT_TRUE(threads.run(nothing, nothing));
+  EXPECT_EQ(done, 20);
+  EXPECT_LE(threads.count(), 2u);
+}
+
 TEST(CompileThreads, RunEverythingBeforeTheyEnd) {
   std::atomic<int> done{0};
   {
     CompileThreads threads(2);
-    for (int i = 0; i < 50; ++i) ASSERT_TRUE(threads.enqueue([&done] { ++done; }));
+    for (int i = 0; i < 50; ++i) {
+      ASSERT_TRUE(threads.enqueue([&done] { ++done; }));
+      ASSERT_TRUE(threads.enqueue_urgent([&done] { ++done; }));
+    }
   }
-  EXPECT_EQ(done, 50);
+  EXPECT_EQ(done, 100);
 }
 
 [[gnu::noinline]] size_t recurse(size_t bytes) {

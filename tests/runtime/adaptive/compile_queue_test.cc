@@ -1,0 +1,114 @@
+#include "runtime/adaptive/compile_queue.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <future>
+#include <latch>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "runtime/engine/handles.h"
+#include "tests/runtime/engine/guest.h"
+
+namespace hindsight::rt {
+namespace {
+
+class Queue : public testing::Test {
+ protected:
+  void TearDown() override { queue_.stop(); }
+
+  // Its compile says that it has begun, and may end once `may_end` is there.
+  Job job(uint32_t function, Priority priority) {
+    Job job;
+    job.module = handle().code()->module().get();
+    job.code = handle().code();
+    job.plan.function = FuncIndex(function);
+    job.plan.action = feedback::Action::kOptimize;
+    job.priority = priority;
+    return job;
+  }
+  // All threads that there are for what is not urgent are compiling such jobs until may_end_.
+  void occupy() {
+    const unsigned threads = services_.threads().most();
+    begun_ = std::make_unique<std::latch>(threads);
+    for (unsigned i = 0; i < threads; ++i) queue_.add(job(kWaits, Later()));
+    begun_->wait();
+  }
+  const ModuleHandle& handle() const { return static_cast<const ModuleHandle&>(*module_); }
+
+  static constexpr uint32_t kWaits = 1000;
+  const std::shared_ptr<EngineHandle> engine_ = std::static_pointer_cast<EngineHandle>(make_engine());
+  const std::shared_ptr<const hindsight::Module> module_ = load(*engine_, "(module (func))");
+  CodeServices& services_ = engine_->code();
+  const EngineClock clock_;
+  DecisionLog decisions_;
+  feedback::Monitor monitor_{services_.registry(), feedback::Monitor::Config()};
+  SamplingGovernor governor_{services_, monitor_, clock_};
+  std::unique_ptr<std::latch> begun_;
+  std::promise<void> may_end_;
+  std::shared_future<void> ends_ = may_end_.get_future().share();
+  std::mutex mutex_;
+  std::vector<uint32_t> compiled_;
+  std::function<void(uint32_t)> on_compile_ = [](uint32_t) {};
+  CompileQueue queue_{services_, monitor_, decisions_, governor_, [this](Job job, ModuleCode&) {
+                        const uint32_t function = job.plan.function.value;
+                        if (function == kWaits) {
+                          begun_->count_down();
+                          ends_.wait();
+                        }
+                        const std::lock_guard lock(mutex_);
+                        compiled_.push_back(function);
+                        on_compile_(function);
+                      }};
+};
+
+TEST_F(Queue, CompilesWhatRunsInBaselineCodeBesideWhatCanWait) {
+  occupy();
+  std::latch hot(2);
+  on_compile_ = [&](uint32_t function) {
+    if (function < kWaits) hot.count_down();
+  };
+  queue_.add(job(1, Hot{.seconds = 1}));
+  queue_.add(job(2, Hot{.seconds = 2}));
+  hot.wait();  // for ever, if they waited for the others
+  may_end_.set_value();
+  queue_.wait_until_idle();
+  EXPECT_EQ(compiled_.size(), 2u + services_.threads().most());
+  EXPECT_EQ(queue_.load().jobs, 0u);
+}
+
+TEST_F(Queue, LeavesWhatCanWaitWaiting) {
+  occupy();
+  queue_.add(job(1, Later()));
+  Job for_callees = job(2, Hot{.seconds = 1});
+  for_callees.plan.for_callees = true;
+  queue_.add(std::move(for_callees));
+  queue_.add(job(3, Undo()));
+  {
+    const std::lock_guard lock(mutex_);
+    EXPECT_TRUE(compiled_.empty()) << "none of them runs in baseline code for want of its own";
+  }
+  may_end_.set_value();
+  queue_.wait_until_idle();
+  EXPECT_EQ(compiled_.size(), 3u + services_.threads().most());
+}
+
+TEST_F(Queue, CompilesWhatRunsInBaselineCodeBesideTasksOfAnotherKind) {
+  const unsigned threads = services_.threads().most();
+  std::latch begun(threads), hot(1);
+  for (unsigned i = 0; i < threads; ++i)
+    ASSERT_TRUE(queue_.run([&] {
+      begun.count_down();
+      hot.wait();
+    }));
+  begun.wait();
+  on_compile_ = [&](uint32_t) { hot.count_down(); };
+  queue_.add(job(1, Hot{.seconds = 1}));
+  queue_.wait_until_idle();  // for ever, if it waited for the others
+  EXPECT_EQ(compiled_, std::vector<uint32_t>{1});
+}
+
+}  // namespace
+}  // namespace hindsight::rt
