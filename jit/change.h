@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "base/ids.h"
+#include "base/immortal.h"
 #include "base/provenance.h"
 
 namespace hindsight::jit {
@@ -265,9 +266,9 @@ struct Request {
 // What goes with a request, or the same with nothing in it where another kind of thing came.
 template <typename What>
 const What& what_of(const Request& request) {
-  static const What nothing;
+  static const Immortal<What> nothing;
   const What* const found = std::get_if<What>(&request.what);
-  return found != nullptr ? *found : nothing;
+  return found != nullptr ? *found : *nothing;
 }
 
 // What the compiler did about one change of one place, asked for or not.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/immortal.h"
+
 namespace hindsight::feedback {
 
 const char* to_string(ChangeState state) {
@@ -31,9 +33,9 @@ Outcome* ChangeLedger::find(jit::Site site) {
 }
 
 const Outcome& ChangeLedger::of(jit::Site site) const {
-  static const Outcome nothing;
+  static const Immortal<Outcome> nothing;
   const Outcome* const known = find(site);
-  return known != nullptr ? *known : nothing;
+  return known != nullptr ? *known : *nothing;
 }
 
 void ChangeLedger::put(jit::Site site, Outcome outcome) {

@@ -61,8 +61,10 @@ Status Budget::check_begin() {
 bool Budget::is_over() {
   if (why_) return true;
   // Relaxed: nothing is published by it.
-  if (request_.abandoned != nullptr && request_.abandoned->load(std::memory_order_relaxed))
-    why_ = NoCode::kAbandoned;
+  const auto wished = [](const std::atomic<bool>* wish) {
+    return wish != nullptr && wish->load(std::memory_order_relaxed);
+  };
+  if (wished(request_.abandoned) || wished(request_.process_ends)) why_ = NoCode::kAbandoned;
   // The thread's own clock is a system call, and what is free are several.
   const Clock::time_point now = Clock::now();
   if (!why_ && now >= next_look_) {

@@ -71,6 +71,8 @@ struct OptimizeRequest {
   // Null, or a wish of whoever waits. Once true, the compilation ends soon (what is left of a pass, some milliseconds at most) with an
   // error of kind kResource. Outlives the call.
   const std::atomic<bool>* abandoned = nullptr;
+  // The same, of the process: it is ending.
+  const std::atomic<bool>* process_ends = nullptr;
   // Null, or where to say why, if there is no code. Outlives the call.
   NoCode* no_code = nullptr;
   const CompileMeters* meters = nullptr;  // null: the machine's. Outlives the call.

@@ -15,7 +15,7 @@ namespace {
 constexpr auto kLook = 200ms;  // between looks for something to begin
 constexpr auto kCollectPeriod = 500ms;
 
-const std::string kUnitOfTime = "clock";  // which is asked for its samples alone
+constexpr const char* kUnitOfTime = "clock";  // which is asked for its samples alone
 
 }  // namespace
 

@@ -10,6 +10,7 @@
 #include <system_error>
 
 #include "base/host_signals.h"
+#include "base/immortal.h"
 #include "base/system_failures.h"
 #include "feedback/lwp/calibration/calibration_cache.h"
 
@@ -18,7 +19,7 @@ namespace {
 
 // The machine is the same for every engine of the process.
 std::mutex process_mutex;  // protects the next two
-std::shared_ptr<const lwp::Calibration> process_calibration;
+Immortal<std::shared_ptr<const lwp::Calibration>> process_calibration;
 bool process_measures = false;
 
 std::string describe(const lwp::MachineCalibration& found) {
@@ -47,7 +48,7 @@ void go_without(int error) {
 
 void keep(const lwp::Calibration& calibration) {
   const std::lock_guard lock(process_mutex);
-  process_calibration = std::make_shared<const lwp::Calibration>(calibration);
+  *process_calibration = std::make_shared<const lwp::Calibration>(calibration);
 }
 
 }  // namespace
@@ -59,7 +60,7 @@ void BackgroundCalibration::stop() {
 
 std::shared_ptr<const lwp::Calibration> BackgroundCalibration::get() const {
   const std::lock_guard lock(process_mutex);
-  return process_calibration;
+  return *process_calibration;
 }
 
 void BackgroundCalibration::load() {
@@ -79,7 +80,7 @@ void BackgroundCalibration::measure() {
   begun_ = true;
   {
     const std::lock_guard lock(process_mutex);
-    if (process_calibration || process_measures) return;
+    if (*process_calibration || process_measures) return;
     process_measures = true;
   }
   try {

@@ -14,6 +14,7 @@
 #include "jit/code/move_code.h"
 #include "jit/wasm/loop_nests.h"
 #include "runtime/code/charged_version.h"
+#include "runtime/code/exit_gate.h"
 #include "runtime/code/random_hints.h"
 #include "runtime/instance/instance.h"
 
@@ -204,6 +205,7 @@ Result<ModuleCode::Optimized> ModuleCode::optimize(jit::OptimizeRequest request)
   request.module = module_;
   request.options = services_.options();
   request.time_passes = services_.time_passes;
+  request.process_ends = &ExitGate::shut();
   jit::NoCode why = jit::NoCode::kDefect;
   request.no_code = &why;
   Result<jit::OptimizeResult> result = [&]() -> Result<jit::OptimizeResult> {

@@ -1,5 +1,5 @@
 // Finds and opens the optimizing tier's shared object. Once a process: it stays open, because code and data
-// of LLVM cannot be unloaded safely.
+// of LLVM cannot be unloaded safely. What it hands out works until exit() begins (exit_gate.h).
 #pragma once
 
 #include <memory>
@@ -11,7 +11,8 @@
 namespace hindsight::rt {
 
 // Looks beside the file that contains this code, in ../lib from there, at $HINDSIGHT_OPTIMIZER, and where the
-// loader looks by itself. Thread-safe. Error kResource names every place and what was wrong with it.
+// loader looks by itself. Thread-safe. Error kResource names every place and what was wrong with it,
+// or says that the process is ending.
 Result<std::unique_ptr<jit::Optimizer>> load_optimizer();
 
 // The file that would be opened, found without opening it. Empty: there is none, or only the loader knows where.

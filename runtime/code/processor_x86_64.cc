@@ -1,12 +1,13 @@
 #include <fmt/format.h>
 #include <sys/platform/x86.h>
 
+#include "base/immortal.h"
 #include "runtime/code/machine_identity.h"
 
 namespace hindsight::rt {
 
 std::string processor_identity() {
-  static const std::string identity = [] {
+  static const Immortal<std::string> identity([] {
     std::string text;
     // By register: what is stable. Leaf 1's EBX says on which core this runs, 8000_0008's EAX and ECX how
     // large addresses and the package are.
@@ -28,8 +29,8 @@ std::string processor_identity() {
     }
     if (!text.empty()) text.pop_back();
     return text;
-  }();
-  return identity;
+  }());
+  return *identity;
 }
 
 }  // namespace hindsight::rt

@@ -1,6 +1,7 @@
 #include "runtime/code/record_feed.h"
 
 #include "base/monotonic_clock.h"
+#include "runtime/code/exit_gate.h"
 #include "runtime/instance/address_ranges.h"
 
 namespace hindsight::rt {
@@ -51,7 +52,8 @@ void RecordFeed::on_record(const feedback::LocatedRecord& located) {
     label_ = log_.name_of(r.flags);
     out.label = label_;
   }
-  callback_(out);
+  const ExitGate::Inside inside;
+  if (inside || ExitGate::shut_by_this_thread()) callback_(out);
 }
 
 std::shared_ptr<GuestCalls> RecordFeed::new_calls() {

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstring>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "base/files.h"
@@ -12,6 +13,7 @@
 #include "feedback/lwp/calibration/machine_model.h"
 #include "feedback/policy/policy.h"
 #include "runtime/adaptive/engine_policy.h"
+#include "runtime/code/exit_gate.h"
 #include "runtime/code/tier_manager.h"
 #include "runtime/engine/engine_for_tests.h"
 #include "runtime/engine/fixed_tiers.h"
@@ -93,6 +95,9 @@ Result<std::shared_ptr<EngineHandle>> EngineHandle::create(EngineConfig config, 
     options.osr_polls = false;
   }
 
+  // Without memory for it exit() does not wait for callbacks.
+  static std::once_flag once;
+  std::call_once(once, [] { (void)ExitGate::shut_at_exit(); });
   std::shared_ptr<EngineHandle> engine(new EngineHandle(std::move(config)));
   engine->trace_ = std::move(trace);
   engine->feed_ = std::make_shared<RecordFeed>(engine->config_.on_record);
@@ -103,7 +108,8 @@ Result<std::shared_ptr<EngineHandle>> EngineHandle::create(EngineConfig config, 
   if (engine->config_.log)
     engine->code_->log = [log = engine->config_.log](LogLevel level, std::string_view topic,
                                                      std::string_view line) {
-      log(level, topic, printable_line(line));
+      const ExitGate::Inside inside;
+      if (inside || ExitGate::shut_by_this_thread()) log(level, topic, printable_line(line));
     };
   engine->code_->most_code_bytes = engine->config_.limits.code_bytes;
   engine->code_->log_level = engine->config_.log_level;

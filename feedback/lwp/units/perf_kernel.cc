@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/immortal.h"
+
 namespace hindsight::lwp {
 namespace {
 
@@ -70,8 +72,8 @@ class Linux final : public PerfKernel {
 }  // namespace
 
 PerfKernel& linux_perf_kernel() {
-  static Linux kernel;
-  return kernel;
+  static Immortal<Linux> kernel;
+  return *kernel;
 }
 
 }  // namespace hindsight::lwp

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/immortal.h"
 #include "feedback/policy/changes/branches.h"
 
 namespace hindsight::feedback {
@@ -150,8 +151,8 @@ class BranchForms final : public ChangePolicy {
 }  // namespace
 
 const ChangePolicy& branch_forms_policy() {
-  static const BranchForms policy;
-  return policy;
+  static const Immortal<BranchForms> policy;
+  return *policy;
 }
 
 }  // namespace hindsight::feedback

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/immortal.h"
 #include "feedback/policy/changes/loads.h"
 
 namespace hindsight::feedback {
@@ -58,8 +59,8 @@ class Interleave final : public LoadPolicy {
 }  // namespace
 
 const ChangePolicy& interleave_policy() {
-  static const Interleave policy;
-  return policy;
+  static const Immortal<Interleave> policy;
+  return *policy;
 }
 
 }  // namespace hindsight::feedback

@@ -3,6 +3,7 @@
 // least, so half of the stalls stay.
 #include <fmt/format.h>
 
+#include "base/immortal.h"
 #include "feedback/policy/changes/loads.h"
 
 namespace hindsight::feedback {
@@ -31,8 +32,8 @@ class Speculate final : public LoadPolicy {
 }  // namespace
 
 const ChangePolicy& speculate_policy() {
-  static const Speculate policy;
-  return policy;
+  static const Immortal<Speculate> policy;
+  return *policy;
 }
 
 }  // namespace hindsight::feedback

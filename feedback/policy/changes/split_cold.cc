@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/immortal.h"
 #include "feedback/policy/changes/branches.h"
 
 namespace hindsight::feedback {
@@ -44,8 +45,8 @@ class SplitCold final : public ChangePolicy {
 }  // namespace
 
 const ChangePolicy& split_cold_policy() {
-  static const SplitCold policy;
-  return policy;
+  static const Immortal<SplitCold> policy;
+  return *policy;
 }
 
 }  // namespace hindsight::feedback

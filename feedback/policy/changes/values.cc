@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "base/immortal.h"
 #include "feedback/policy/changes/loads.h"
 
 namespace hindsight::feedback {
@@ -110,8 +111,8 @@ class Values final : public ChangePolicy {
 }  // namespace
 
 const ChangePolicy& values_policy() {
-  static const Values policy;
-  return policy;
+  static const Immortal<Values> policy;
+  return *policy;
 }
 
 }  // namespace hindsight::feedback

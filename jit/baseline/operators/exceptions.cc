@@ -9,6 +9,7 @@
 // What no clause takes jumps to the landing of the handler around, with the exception in rax, or is thrown
 // on.
 #include <algorithm>
+#include <span>
 
 #include "jit/abi/exception.h"
 #include "jit/baseline/function_compiler.h"
@@ -235,10 +236,10 @@ void FunctionCompiler::try_clauses(uint32_t outer, const std::vector<Clause>& cl
 
 // The exception in rax goes on at the clause's label.
 void FunctionCompiler::deliver(const Clause& clause) {
-  static const std::vector<ValType> kNone;
   const bool all = clause.clause.catches_all();
   const bool reference = clause.clause.takes_reference();
-  const std::vector<ValType>& values = all ? kNone : module_.type_of_tag(clause.clause.tag).params;
+  std::span<const ValType> values;
+  if (!all) values = module_.type_of_tag(clause.clause.tag).params;
   int32_t from = kExceptionValues;
   if (!clause.returns) {
     uint32_t index = locals_count() + clause.base;
