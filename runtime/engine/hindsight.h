@@ -116,8 +116,7 @@ struct EngineConfig {
   // Bytes of guest frames per entry. It is never more than the stack has, less a quarter (64 to 256 KiB) that stays for
   // the host's functions and the compilers. Guests may run on stacks of the host's own (fibers). That is found out by the
   // mapping that the stack is in, at each entry (some microseconds). So have a page below it that cannot be accessed, or
-  // set this to less than the stack has. An entry returns on the stack that it was made on, and the last one first.
-  // Precondition: where entries nest on several stacks, the outer one does not go on before the inner one ends.
+  // set this to less than the stack has. What a host may do with several stacks is in docs/EMBEDDING.md.
   size_t max_stack_bytes = size_t{1} << 20;
   uint64_t max_memory_bytes =
       uint64_t{16} << 30;  // a cap on each linear memory (4 GiB is all that 32-bit addresses reach)

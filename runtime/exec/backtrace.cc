@@ -33,9 +33,10 @@ class Collector {
   GuestTrap& trap_;
 };
 
-// Frames from fp up to (not including) `limit`. Invariant: frames ascend; anything else ends the walk.
-void walk_entry(Collector& collector, uintptr_t fp, uintptr_t limit, const GuestThread& thread) {
-  while (fp >= thread.stack_begin && fp < limit && fp % 8 == 0) {
+// Frames from fp, not below `lowest`, up to (not including) `limit`. Invariant: frames ascend; anything else ends the
+// walk.
+void walk_entry(Collector& collector, uintptr_t fp, uintptr_t lowest, uintptr_t limit) {
+  while (fp >= lowest && fp < limit && fp % 8 == 0) {
     uintptr_t words[2];
     std::memcpy(words, reinterpret_cast<const void*>(fp), sizeof words);
     collector.add_return(words[1]);
@@ -90,16 +91,15 @@ void walk_stack(Store& store, const WalkStart& start, GuestTrap& trap) {
   Collector collector(*store.services().registry, trap);
   if (start.exact_pc != 0) collector.add_exact(start.exact_pc);
   if (start.return_pc != 0) collector.add_return(start.return_pc);
-  uintptr_t fp = start.fp;
-  uint64_t limit = store.thread()->entry_sp.load(std::memory_order_relaxed);
   const Activation* activation = thread.activation.load(std::memory_order_relaxed);
-  while (activation != nullptr) {
-    walk_entry(collector, fp, limit, thread);
-    fp = activation->host_frame;
-    activation = activation->previous;
-    if (fp == 0 || activation == nullptr) return;
-    limit = activation->entry_sp;
-  }
+  if (activation == nullptr) return;
+  walk_entry(collector, start.fp, thread.stack_begin,
+             store.thread()->entry_sp.load(std::memory_order_relaxed));
+  // On whichever stack. Those that are in no function of the host's have called none.
+  while ((activation = activation->previous.load(std::memory_order_relaxed)) != nullptr &&
+         activation->host_frame != 0)
+    walk_entry(collector, activation->host_frame, activation->low.load(std::memory_order_relaxed),
+               activation->entry_sp);
 }
 
 }  // namespace hindsight::rt

@@ -32,23 +32,28 @@ uintptr_t reserve_of(const GuestThread& thread) {
 // stack limits. Not used while guest code unwinds: invoke has returned by then, always.
 class EntryScope {
  public:
-  EntryScope(Store& store, GuestThread& thread, uintptr_t frame)
-      : store_(store), thread_(thread), host_frame_(store.host_frame) {
+  EntryScope(Store& store, GuestThread& thread, uintptr_t frame) : store_(store), thread_(thread) {
     jit::ThreadState& state = *store.thread();
+    Activation* const newest = thread.entries.load(std::memory_order_relaxed);
+    activation_.previous.store(newest, std::memory_order_relaxed);
+    activation_.id = ++thread.last_entry_id;
+    if (const Activation* outer = thread.activation.load(std::memory_order_relaxed))
+      activation_.outer_id = outer->id;
     activation_.store = &store;
-    activation_.previous = thread.activation.load(std::memory_order_relaxed);
-    if (Activation* outer = activation_.previous) {
-      outer->entry_sp = outer->store->thread()->entry_sp.load(std::memory_order_relaxed);
-      activation_.host_frame = outer->store->host_frame;
-    } else {
-      // Sequentially consistent: ordered before every read of an entry slot (see quiescence.h).
+    activation_.thread = &thread;
+    activation_.frame = frame;
+    activation_.stack_begin = thread.stack_begin;
+    activation_.stack_end = thread.stack_end;
+    // Sequentially consistent: ordered before every read of an entry slot (see quiescence.h).
+    if (newest == nullptr)
       thread.inside.store(frame, std::memory_order_seq_cst);
-    }
-    store.host_frame = 0;
+    else
+      newest->next = &activation_;
 
     const uintptr_t lowest = thread.stack_begin + reserve_of(thread);
     const size_t most = store.services().max_stack_bytes;
     const uintptr_t limit = std::max(lowest, frame > most ? frame - most : uintptr_t{0});
+    activation_.limit = limit;
     outer_limit_ = state.native_stack_limit;
     EntryState::TimePoint deadline = EntryState::TimePoint::max();
     bool limited = false;
@@ -73,12 +78,16 @@ class EntryScope {
     }
     if (thread.entries_until_look-- == 0 || limited) [[unlikely]]
       prepare(deadline);
+    store.activation = &activation_;
+    thread.entries.store(&activation_, std::memory_order_release);
     // Last: from here on the thread's signal handlers may redirect it.
     thread.activation.store(&activation_, std::memory_order_release);
+    // And before any entry slot is read, for a handler that looks through the entries.
+    std::atomic_signal_fence(std::memory_order_seq_cst);
   }
 
   ~EntryScope() {
-    thread_.activation.store(activation_.previous, std::memory_order_release);
+    end_entry();
     jit::ThreadState& state = *store_.thread();
     {
       EntryState& entry = store_.entry_state();
@@ -98,9 +107,9 @@ class EntryScope {
         state.stack_limit.store(outer_limit_, std::memory_order_relaxed);
       }
     }
-    store_.host_frame = host_frame_;
     // Release: what this thread did in the guest is before a scanner sees it outside.
-    if (activation_.previous == nullptr) thread_.inside.store(0, std::memory_order_release);
+    if (thread_.entries.load(std::memory_order_relaxed) == nullptr)
+      thread_.inside.store(0, std::memory_order_release);
   }
   EntryScope(const EntryScope&) = delete;
   EntryScope& operator=(const EntryScope&) = delete;
@@ -110,6 +119,20 @@ class EntryScope {
   void ended_by(jit::TrapCode trap) { ended_by_ = trap; }
 
  private:
+  // Takes the entry out of the list. The thread has the state again that it had when the entry began. If that is the
+  // newest one's, that one can go on. Else, on other stacks, whoever goes on puts back its own.
+  void end_entry() {
+    Activation* const previous = activation_.previous.load(std::memory_order_relaxed);
+    Activation* const next = activation_.next;
+    const bool leads_on = next == nullptr && previous != nullptr && previous->id == activation_.outer_id;
+    thread_.activation.store(leads_on ? previous : nullptr, std::memory_order_release);
+    store_.activation = nullptr;
+    if (leads_on) previous->store->activation = previous;
+    if (previous != nullptr) previous->next = next;
+    // One store, so that a handler that looks through the list misses none of the others.
+    (next != nullptr ? next->previous : thread_.entries).store(previous, std::memory_order_release);
+  }
+
   // What entries do rarely, or under a time limit.
   [[gnu::noinline]] void prepare(EntryState::TimePoint deadline) {
     const bool is_first = thread_.looks_one_after_another == GuestThread::kFirstLooks + 1;
@@ -136,7 +159,6 @@ class EntryScope {
   Store& store_;
   GuestThread& thread_;
   Activation activation_;
-  const uintptr_t host_frame_;
   uint64_t outer_limit_ = 0;
   jit::TrapCode refused_ = jit::TrapCode::kNone;
   jit::TrapCode ended_by_ = jit::TrapCode::kNone;
@@ -162,6 +184,24 @@ void switch_unit(Store& store, GuestThread& thread) {
 }
 
 }  // namespace
+
+void go_on_in(Activation& entry) {
+  GuestThread& thread = *entry.thread;
+  Store& store = *entry.store;
+  jit::ThreadState& state = *store.thread();
+  thread.stack_begin = entry.stack_begin;
+  thread.stack_end = entry.stack_end;
+  state.entry_sp.store(entry.entry_sp, std::memory_order_relaxed);
+  store.activation = &entry;
+  {
+    const std::lock_guard lock(store.entry_state().mutex);
+    state.native_stack_limit = entry.limit;
+    // As at its beginning: an interruption stays in force.
+    if (state.interrupt_requested.load(std::memory_order_relaxed) == 0)
+      state.stack_limit.store(entry.limit, std::memory_order_relaxed);
+  }
+  thread.activation.store(&entry, std::memory_order_release);
+}
 
 Status enter(Store& store, jit::InvokeFn invoke, const jit::FuncRef& function, uint64_t* slots) {
   const StoreUse use(store);

@@ -29,6 +29,11 @@ Status enter(Store& store, const jit::FuncRef& function, uint64_t* slots);
 // The module's start function, if it has one.
 Status run_start(Instance& instance);
 
+struct Activation;
+// Puts back the state of thread and store that this entry needs to go on. For the end of a function of the host's, where the
+// host may have let another entry run. On the entry's stack and thread.
+void go_on_in(Activation& entry);
+
 // HostCallee::dispatch of every host function; Store uses it.
 uint32_t dispatch_host_call(jit::HostCallee* callee, uint64_t* slots);
 

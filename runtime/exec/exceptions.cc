@@ -16,6 +16,24 @@ namespace {
 
 using jit::ExceptionRecord;
 
+// Up to where the stacks of all entries are to be marked from `here` on. 0: there is no such place.
+//
+// Values of the host's may hold references, in frames between two entries. Where entries are on several stacks nobody
+// knows up to where the host has left each. So all has to be in one range, from `here` up. Argument that it is, if each
+// entry's frame is: what is in use of a stack is one range of addresses, and ours begins with `here`. So `here` is in no
+// other stack's, and one that has something above has all there.
+uintptr_t end_of_marking(const GuestThread& thread, uintptr_t here) {
+  uintptr_t end = 0;
+  const Activation* entry = thread.entries.load(std::memory_order_relaxed);
+  const bool is_one = entry != nullptr && entry->previous.load(std::memory_order_relaxed) == nullptr;
+  for (; entry != nullptr; entry = entry->previous.load(std::memory_order_relaxed)) {
+    if (entry->frame < here) return 0;
+    end = std::max(end, entry->frame);
+  }
+  if (is_one || (here >= thread.own_stack_begin && end < thread.own_stack_end)) return end;
+  return is_one_mapping(here, end) ? end : 0;
+}
+
 // Marks what any frame between its own and `end` may refer to. They are read as words, whatever a sanitizer
 // thinks of the objects there.
 [[gnu::noinline, gnu::no_sanitize("address", "thread")]] void mark_stack(ExceptionHeap& heap, uintptr_t end) {
@@ -27,7 +45,12 @@ using jit::ExceptionRecord;
 // References of frames further out may be in callee-saved registers. Each of these may still hold what it
 // held when this function was called, and is then looked at here. Else it was saved in this function's frame
 // or one further out.
+//
+// Nothing is collected where the stacks are not to be looked through: the store's limit holds all the same.
 [[gnu::noinline]] void collect(Store& store, const Tag& tag) {
+  const uintptr_t end =
+      end_of_marking(this_guest_thread(), reinterpret_cast<uintptr_t>(__builtin_frame_address(0)));
+  if (end == 0) return;
   uint64_t registers[x86_64::kKeptRegisters];
   x86_64::read_kept_registers(registers);
   ExceptionHeap& heap = store.exceptions();
@@ -35,7 +58,7 @@ using jit::ExceptionRecord;
   heap.mark(registers);
   heap.mark(std::span<const uint64_t>(store.thread()->arguments, jit::words_of(tag.type.params)));
   store.mark_exceptions();
-  mark_stack(heap, this_guest_thread().inside.load(std::memory_order_relaxed));
+  mark_stack(heap, end);
   heap.finish_marking();
 }
 

@@ -237,10 +237,6 @@ void StackOfEntry::change(GuestThread& thread, uintptr_t frame) {
   changed_ = &thread;
   begin_ = thread.stack_begin;
   end_ = thread.stack_end;
-  on_several_ = thread.on_several_stacks.load(std::memory_order_relaxed);
-  // First: from here on the bounds are no longer those of what this entry is nested in.
-  if (thread.activation.load(std::memory_order_relaxed) != nullptr)
-    thread.on_several_stacks.store(true, std::memory_order_relaxed);
   thread.stack_begin = stack.begin;
   thread.stack_end = stack.end;
 }
@@ -248,7 +244,6 @@ void StackOfEntry::change(GuestThread& thread, uintptr_t frame) {
 void StackOfEntry::restore() {
   changed_->stack_begin = begin_;
   changed_->stack_end = end_;
-  changed_->on_several_stacks.store(on_several_, std::memory_order_relaxed);
 }
 
 GuestThread& this_guest_thread() {
@@ -260,6 +255,11 @@ GuestThread& this_guest_thread() {
 
 GuestThread* this_guest_thread_or_null() noexcept {
   return t_thread;
+}
+
+bool is_one_mapping(uintptr_t begin, uintptr_t end) {
+  const Range found = mapping_around(begin);
+  return found.contains(begin) && end <= found.end;
 }
 
 void at_fork_in_child(void (*handler)()) {

@@ -1,6 +1,15 @@
 // GuestThread: what the process knows of a thread that has entered guest code. That is stack bounds, alternate signal
 // stack, and the chain of guest entries it is in. Created at the thread's first entry, gone when the thread ends.
 //
+// Stacks. A host may have stacks of its own and change between them while it is in a function that a guest called
+// (fibers, coroutines). So a thread's entries are in no order of addresses. The newest need not be the one that runs, and
+// an older one may end before it. What holds is this:
+//   - Guest code and what it calls of ours stay on one stack. So what an entry's guest has on a stack is a range: from
+//     Activation::frame down to where the thread is, if the entry runs, else to Activation::low.
+//   - An entry that does not run is in a function of the host's. All it has in registers was written above its `low`.
+//   - When such a function returns, its entry runs again, and nothing else says so. So it is looked then whether the
+//     thread's state is still this entry's, and else that is put back (go_on_in, in enter.cc).
+//
 // Concurrency: signal handlers run on the thread itself and read its fields; `inside` is also read by the
 // quiescence scanner (see quiescence.h for the argument). Everything else is the thread's own.
 #pragma once
@@ -17,14 +26,28 @@ namespace hindsight::rt {
 
 class Store;
 
-// One guest entry, on the stack of enter(). Innermost first.
+struct GuestThread;
+
+// One guest entry, on the stack of enter().
 struct Activation {
-  Activation* previous = nullptr;
+  // In the thread's list of those that have not ended, by when they began. Relaxed: `previous` is read by signal handlers
+  // of this thread.
+  std::atomic<Activation*> previous{nullptr};
+  Activation* next = nullptr;
+  uint64_t id = 0;        // unique on the thread, never 0
+  uint64_t outer_id = 0;  // whose state the thread had when it began, and has again at its end; 0: nobody's
   Store* store = nullptr;
-  // Frame address of the C++ function through which the guest one activation out called the host; 0 if none.
+  GuestThread* thread = nullptr;
+  uintptr_t frame = 0;  // address of enter()'s
+  // While it is in a function of the host's: below all that its guest has on the stack, registers included. 0: it runs.
+  // Relaxed: read by signal handlers of this thread alone.
+  std::atomic<uintptr_t> low{0};
+  // The same while: frame address of the C++ function through which the guest called, and this entry's
+  // ThreadState::entry_sp.
   uintptr_t host_frame = 0;
-  // This entry's ThreadState::entry_sp, valid only while a further entry is nested in it.
   uint64_t entry_sp = 0;
+  uintptr_t stack_begin = 0, stack_end = 0;  // GuestThread's, as the entry needs them
+  uint64_t limit = 0;                        // ThreadState::native_stack_limit, the same
 };
 
 // Written by the fault handler, read by the function that it redirects the thread to.
@@ -46,11 +69,13 @@ struct GuestThread {
   uintptr_t stack_end = 0;
   uintptr_t own_stack_begin = 0;  // constant
   uintptr_t own_stack_end = 0;
-  // An entry is nested in one on another stack: a walk from the one stack to the other leads through neither.
-  // Relaxed: read by signal handlers of this thread alone.
-  std::atomic<bool> on_several_stacks{false};
+  // Relaxed, both: read by signal handlers of this thread alone. The newest entry that has not ended:
+  std::atomic<Activation*> entries{nullptr};
+  // The one that runs, while guest code or a function of ours that it called does. In functions of the host's: the one
+  // whose state the thread and its store have, or null. Invariant: it is its store's (Store::activation).
   std::atomic<Activation*> activation{nullptr};
-  // Stack address of the outermost enter(), or 0 outside. Set before any entry slot is read.
+  uint64_t last_entry_id = 0;
+  // Not 0 while there is an entry that has not ended. Set before any entry slot is read.
   std::atomic<uintptr_t> inside{0};
   FaultRecord fault;
   // A kick of ours may be on its way. Set by whoever sends one, cleared by the handler: a signal without it is the
@@ -108,13 +133,16 @@ class StackOfEntry {
   void restore();
   GuestThread* changed_ = nullptr;
   uintptr_t begin_ = 0, end_ = 0;
-  bool on_several_ = false;
 };
 
 // The calling thread's, created at first use. Installs the signal handlers (once a process).
 GuestThread& this_guest_thread();
 // The calling thread's, or null. Async-signal-safe.
 GuestThread* this_guest_thread_or_null() noexcept;
+
+// Whether all memory from `begin` to `end` is now in one mapping that can be written to, as stacks are. A system call or
+// several.
+bool is_one_mapping(uintptr_t begin, uintptr_t end);
 
 // Calls `visit` for every thread with a GuestThread, under the list's lock (threads cannot end meanwhile).
 void for_each_guest_thread(const std::function<void(GuestThread&)>& visit);

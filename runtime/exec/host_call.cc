@@ -4,9 +4,11 @@
 
 #include "runtime/exec/enter.h"
 #include "runtime/exec/exceptions.h"
+#include "runtime/exec/guest_thread.h"
 #include "runtime/exec/interrupt.h"
 #include "runtime/exec/signal_handlers.h"
 #include "runtime/exec/trap.h"
+#include "runtime/exec/x86_64.h"
 #include "runtime/instance/host_function.h"
 
 namespace hindsight::rt {
@@ -48,17 +50,45 @@ jit::ExceptionRecord* exception_of(const Store& store, const Error& error) {
   return store.trap->code == jit::TrapCode::kUncaughtException ? store.trap->exception : nullptr;
 }
 
+// An entry that has called a function of the host's, until that returns. The host may go to other stacks meanwhile, and
+// come back (guest_thread.h).
+class InHostFunction {
+ public:
+  InHostFunction(Activation& entry, uintptr_t frame, uintptr_t low) : entry_(entry) {
+    entry.entry_sp = entry.store->thread()->entry_sp.load(std::memory_order_relaxed);
+    entry.host_frame = frame;
+    entry.low.store(low, std::memory_order_relaxed);
+    // For handlers of this thread: before whatever the host does.
+    std::atomic_signal_fence(std::memory_order_release);
+  }
+  ~InHostFunction() {
+    if (entry_.thread->activation.load(std::memory_order_relaxed) != &entry_) [[unlikely]]
+      go_on_in(entry_);
+    std::atomic_signal_fence(std::memory_order_release);
+    entry_.host_frame = 0;
+    entry_.low.store(0, std::memory_order_relaxed);
+  }
+  InHostFunction(const InHostFunction&) = delete;
+  InHostFunction& operator=(const InHostFunction&) = delete;
+
+ private:
+  Activation& entry_;
+};
+
+Status call_inside(BoundHostFunction& bound, uint64_t* slots, uintptr_t frame, uintptr_t low) {
+  const InHostFunction inside(*bound.function->store->activation, frame, low);
+  return call_body(bound, slots);
+}
+
 // What dispatch_host_call returns; or, if `exception` is set, what it throws on, and where to.
-uint32_t run_and_search(BoundHostFunction& bound, uint64_t* slots, uintptr_t frame,
+uint32_t run_and_search(BoundHostFunction& bound, uint64_t* slots, uintptr_t frame, uintptr_t low,
                         jit::ExceptionRecord*& exception, Landing& landing) {
   Store& store = *bound.function->store;
   store.trap.reset();
-  store.host_frame = frame;
-  const Status status = call_body(bound, slots);
+  const Status status = call_inside(bound, slots, frame, low);
   // A limit holds whatever the host does to its signals.
   if (store.entry_state().limited.load(std::memory_order_relaxed)) [[unlikely]]
     (void)unblock_signals_here();
-  store.host_frame = 0;
   // An interruption wins over whatever the host function made of it.
   if (const jit::TrapCode asked = asked_to_end(store); asked != jit::TrapCode::kNone) {
     if (!store.trap || !is_interruption(store.trap->code))
@@ -78,12 +108,13 @@ uint32_t run_and_search(BoundHostFunction& bound, uint64_t* slots, uintptr_t fra
 // The same; the library's own exceptions of C++ end here too.
 [[gnu::noinline]] uint32_t run(BoundHostFunction& bound, uint64_t* slots, uintptr_t frame,
                                jit::ExceptionRecord*& exception, Landing& landing) noexcept {
+  // Invariant: the caller's whole frame is above this one.
+  const auto low = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
   try {
-    return run_and_search(bound, slots, frame, exception, landing);
+    return run_and_search(bound, slots, frame, low, exception, landing);
   } catch (...) {
     exception = nullptr;
     Store& store = *bound.function->store;
-    store.host_frame = 0;
     record_trap_at(store, jit::TrapCode::kOutOfResources, "the host has no memory",
                    reinterpret_cast<void*>(frame));
     return 1;
@@ -94,6 +125,9 @@ uint32_t run_and_search(BoundHostFunction& bound, uint64_t* slots, uintptr_t fra
 
 HINDSIGHT_UNWOUND uint32_t dispatch_host_call(jit::HostCallee* callee, uint64_t* slots) {
   auto& bound = *static_cast<BoundHostFunction*>(callee);
+  // What the guest has in registers may end up anywhere in the host's frames: here it is in any case (Activation::low).
+  uint64_t registers[x86_64::kKeptRegisters];
+  x86_64::read_kept_registers(registers);
   const auto frame = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
   jit::ExceptionRecord* exception = nullptr;
   Landing landing;

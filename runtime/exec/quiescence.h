@@ -4,7 +4,8 @@
 // after the slots were overwritten, and a sequentially consistent fence. If it then reads inside == 0, the thread's
 // next slot read comes after its store of `inside`, hence after our read in the total order. Hence it sees the new
 // slots: the thread can be skipped. If it reads inside != 0, the thread is sent a signal. The handler looks at the
-// interrupted registers and at every word from the interrupted sp up to `inside`.
+// interrupted registers and at every word that an entry of the thread's has on a stack (guest_thread.h). There may be
+// several stacks: a guest that was left on one is inside as long as its entry has not ended.
 //
 // A thread that does not answer (it blocks the signal, or does not get to run) holds a scan up for its whole patience,
 // once. From then on nobody waits for it until it answers, which it does by itself once it gets the signal. What is

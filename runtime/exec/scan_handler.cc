@@ -37,8 +37,7 @@ void answer_scan(GuestThread& thread, const ucontext_t& context) noexcept {
   // Acquire: what the question asks was written before its generation.
   const uint64_t generation = question.generation.load(std::memory_order_acquire);
   if (thread.scan_answer.load(std::memory_order_relaxed) == generation) return;
-  const uintptr_t top = thread.inside.load(std::memory_order_relaxed);
-  if (top != 0) {
+  if (thread.inside.load(std::memory_order_relaxed) != 0) {
     const size_t count = question.count.load(std::memory_order_relaxed);
     uintptr_t low = ~uintptr_t{0};
     for (size_t i = 0; i < count; i++) {
@@ -46,11 +45,12 @@ void answer_scan(GuestThread& thread, const ucontext_t& context) noexcept {
       if (begin < low) low = begin;
     }
     x86_64::for_each_register(context, [&](uintptr_t word) { look_at(question, count, word); });
-    if (thread.on_several_stacks.load(std::memory_order_relaxed)) {
-      // From here to the outermost entry there is more than stacks. What is asked for may be anywhere: next time.
-      for (size_t i = 0; i < count; i++) question.live[i].store(true, std::memory_order_relaxed);
-    } else {
-      look_at_stack(question, count, low, x86_64::sp_of(context) - x86_64::kRedZoneBytes, top);
+    // What the host has between them holds no addresses of code: functions of the host's get none.
+    const uintptr_t here = x86_64::sp_of(context) - x86_64::kRedZoneBytes;
+    const Activation* entry = thread.entries.load(std::memory_order_relaxed);
+    for (; entry != nullptr; entry = entry->previous.load(std::memory_order_relaxed)) {
+      const uintptr_t left_at = entry->low.load(std::memory_order_relaxed);
+      look_at_stack(question, count, low, left_at != 0 ? left_at : here, entry->frame);
     }
   }
   // Release: our `live` flags before our answer.

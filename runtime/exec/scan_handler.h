@@ -26,7 +26,8 @@ struct ScanQuestion {
 };
 ScanQuestion& scan_question() noexcept;
 
-// Async-signal-safe. Looks at the interrupted registers and stack of the calling thread, if it is inside.
+// Async-signal-safe. Looks at the interrupted registers of the calling thread, and at what its entries have on stacks.
+// That includes stacks that it is not on now.
 void answer_scan(GuestThread& thread, const ucontext_t& context) noexcept;
 
 }  // namespace hindsight::rt

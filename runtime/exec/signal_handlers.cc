@@ -50,8 +50,8 @@ void redirect(ucontext_t& context, GuestThread& thread, FaultRecord::Kind kind, 
 Store* store_in_guest(GuestThread& thread) {
   Activation* activation = thread.activation.load(std::memory_order_relaxed);
   if (activation == nullptr) return nullptr;
+  if (activation->low.load(std::memory_order_relaxed) != 0) return nullptr;
   Store* store = activation->store;
-  if (store->host_frame != 0) return nullptr;
   if (store->thread()->entry_sp.load(std::memory_order_relaxed) == 0) return nullptr;
   return store;
 }

@@ -44,7 +44,7 @@ void for_each_register(const ucontext_t& context, Each each) noexcept {
 }
 
 // Reads, for the function that it is inlined into, what the registers hold that a callee has to keep. rbp is a
-// frame's.
+// frame's. What they held when the function was called is then there, or where the function has saved it, in its frame.
 inline constexpr size_t kKeptRegisters = 5;
 [[gnu::always_inline]] inline void read_kept_registers(uint64_t (&to)[kKeptRegisters]) {
   asm volatile(

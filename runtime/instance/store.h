@@ -39,7 +39,8 @@
 namespace hindsight::rt {
 
 class Instance;
-struct GuestThread;       // runtime/exec/guest_thread.h
+struct Activation;        // runtime/exec/guest_thread.h
+struct GuestThread;       // the same
 class ThreadHooks;        // runtime/exec/thread_hooks.h
 class ThreadAttachments;  // runtime/exec/thread_hooks.h
 
@@ -139,9 +140,8 @@ class Store : public std::enable_shared_from_this<Store> {
 
   // The last entry's; empty if it returned normally.
   std::optional<GuestTrap> trap;
-  // Set by dispatch of a host function: frame address (rbp) of the C++ function that the innermost guest called. From
-  // there a backtrace continues past a nested entry. 0 while guest code or a builtin runs.
-  uintptr_t host_frame = 0;
+  // The entry that runs, or the one whose host function does: runtime/exec's own (guest_thread.h). Null: none.
+  Activation* activation = nullptr;
   // Whoever embeds the store may leave a pointer to what it keeps for it.
   void* embedder = nullptr;
   // Which thread uses the store now, from outermost entry to its end; see store_use.h.
