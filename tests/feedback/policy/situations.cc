@@ -481,14 +481,15 @@ std::vector<Situation> situations_by_hand() {
     });
   counted("fruitless compiles of a nest", 0, 6, [&](uint32_t n) { return with_code(n, n); });
   counted("compiles of a nest", 0, 16, [&](uint32_t n) { return with_code(n, 0); });
-  counted("compiles of other nests", 0, 60, [&](uint32_t n) {
+  counted("half KiB of another nest that has code", 1, 80, [&](uint32_t n) {
     FunctionEvidence e = nested(200, 0, 5);
     e.loops.push_back(e.loops[0]);
     e.loops[2].loop = LoopIndex(2);
     e.loops[2].offset = WasmOffset(1000);
     e.loops[2].end = WasmOffset(1200);
+    e.loops[2].code_bytes = 512 * n;
     e.loops[2].has_nest = true;
-    e.loops[2].compiles = n;
+    e.loops[2].compiles = 1;
     e.seconds_run = 2;
     return e;
   });
