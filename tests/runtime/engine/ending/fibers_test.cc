@@ -42,9 +42,9 @@ class Mapping {
 };
 
 // Runs `body` on the given stack, in turns with who resumes it.
-class Fiber {
+class GuestFiber {
  public:
-  Fiber(std::span<std::byte> stack, std::function<void()> body) : body_(std::move(body)) {
+  GuestFiber(std::span<std::byte> stack, std::function<void()> body) : body_(std::move(body)) {
     EXPECT_EQ(getcontext(&there_), 0);
     there_.uc_stack.ss_sp = stack.data();
     there_.uc_stack.ss_size = stack.size();
@@ -54,24 +54,24 @@ class Fiber {
                 static_cast<uint32_t>(address >> 32));
   }
   // With a stack of its own and a page below it that nobody may touch.
-  explicit Fiber(std::function<void()> body)
-      : Fiber(std::make_unique<Mapping>(kPage + kStackBytes), std::move(body)) {}
-  ~Fiber() { EXPECT_TRUE(is_over_); }
-  Fiber(const Fiber&) = delete;
-  Fiber& operator=(const Fiber&) = delete;
+  explicit GuestFiber(std::function<void()> body)
+      : GuestFiber(std::make_unique<Mapping>(kPage + kStackBytes), std::move(body)) {}
+  ~GuestFiber() { EXPECT_TRUE(is_over_); }
+  GuestFiber(const GuestFiber&) = delete;
+  GuestFiber& operator=(const GuestFiber&) = delete;
 
   void resume() { EXPECT_EQ(swapcontext(&here_, &there_), 0); }
   void yield() { EXPECT_EQ(swapcontext(&there_, &here_), 0); }  // on the fiber
   bool is_over() const { return is_over_; }
 
  private:
-  Fiber(std::unique_ptr<Mapping> own, std::function<void()> body)
-      : Fiber({own->begin() + kPage, kStackBytes}, std::move(body)) {
+  GuestFiber(std::unique_ptr<Mapping> own, std::function<void()> body)
+      : GuestFiber({own->begin() + kPage, kStackBytes}, std::move(body)) {
     EXPECT_EQ(mprotect(own->begin(), kPage, PROT_NONE), 0);
     own_ = std::move(own);
   }
   static void begin(uint32_t low, uint32_t high) {
-    auto& fiber = *reinterpret_cast<Fiber*>(uintptr_t{high} << 32 | low);
+    auto& fiber = *reinterpret_cast<GuestFiber*>(uintptr_t{high} << 32 | low);
     fiber.body_();
     fiber.is_over_ = true;
   }
@@ -138,9 +138,9 @@ class Fibers : public testing::TestWithParam<Mode> {
 INSTANTIATE_TEST_SUITE_P(EveryMode, Fibers, kEveryMode, mode_name);
 
 TEST_P(Fibers, KeepTheCodeOfAGuestThatWasLeftWhileTheThreadIsInNone) {
-  Fiber* fiber = nullptr;
+  GuestFiber* fiber = nullptr;
   const auto left = guest([&] { fiber->yield(); });
-  Fiber other([&] { EXPECT_EQ(result(*left, "go"), 5); });
+  GuestFiber other([&] { EXPECT_EQ(result(*left, "go"), 5); });
   fiber = &other;
   EXPECT_TRUE(may_be_freed());
   other.resume();
@@ -156,8 +156,8 @@ TEST_P(Fibers, KeepTheCodeOfAGuestOnAnotherStackOfTheSameMapping) {
   std::function<void()> leave_outer;
   const auto outer = guest([&] { leave_outer(); });
   const auto inner = guest([&] { EXPECT_FALSE(may_be_freed()); });
-  Fiber upper({both.begin() + kStackBytes, kStackBytes}, [&] { EXPECT_EQ(result(*inner, "go"), 5); });
-  Fiber lower({both.begin(), kStackBytes}, [&] { EXPECT_EQ(result(*outer, "go"), 5); });
+  GuestFiber upper({both.begin() + kStackBytes, kStackBytes}, [&] { EXPECT_EQ(result(*inner, "go"), 5); });
+  GuestFiber lower({both.begin(), kStackBytes}, [&] { EXPECT_EQ(result(*outer, "go"), 5); });
   leave_outer = [&] { upper.resume(); };
   lower.resume();
   EXPECT_TRUE(lower.is_over());
@@ -165,9 +165,9 @@ TEST_P(Fibers, KeepTheCodeOfAGuestOnAnotherStackOfTheSameMapping) {
 }
 
 TEST_P(Fibers, KeepTheCodeOfTheInnerGuestWhenTheOuterOneEndsFirst) {
-  Fiber* fiber = nullptr;
+  GuestFiber* fiber = nullptr;
   const auto inner = guest([&] { fiber->yield(); });
-  Fiber other([&] { EXPECT_EQ(result(*inner, "go"), 5); });
+  GuestFiber other([&] { EXPECT_EQ(result(*inner, "go"), 5); });
   fiber = &other;
   const auto outer = guest([&] { other.resume(); });
   EXPECT_EQ(result(*outer, "go"), 5);
@@ -177,9 +177,9 @@ TEST_P(Fibers, KeepTheCodeOfTheInnerGuestWhenTheOuterOneEndsFirst) {
 }
 
 TEST_P(Fibers, LetGuestsTrapRecurseAndCatchAfterOthersHaveRun) {
-  Fiber* fiber = nullptr;
+  GuestFiber* fiber = nullptr;
   const auto inner = guest([&] { fiber->yield(); });
-  Fiber other([&] {
+  GuestFiber other([&] {
     EXPECT_EQ(trap_of(*inner, "go_and_trap"), "out of bounds memory access");
     EXPECT_EQ(trap_of(*inner, "go_and_recurse", {Value::i32(1'000'000)}), "call stack exhausted");
     EXPECT_EQ(result(*inner, "go_and_catch"), 8);
@@ -198,7 +198,7 @@ TEST_P(Fibers, RunGuestsInTurnsAndEndThemInAnyOrder) {
   constexpr int kFibers = 7;
   struct Turn {
     std::shared_ptr<Instance> guest;
-    std::unique_ptr<Fiber> fiber;
+    std::unique_ptr<GuestFiber> fiber;
   };
   std::vector<Turn> turns(kFibers);
   for (int i = 0; i < kFibers; ++i) {
@@ -206,7 +206,7 @@ TEST_P(Fibers, RunGuestsInTurnsAndEndThemInAnyOrder) {
     turn.guest = guest([&turn] { turn.fiber->yield(); });
     // The third ones end first, and so on.
     const int32_t count = 1 + i * 3 % kFibers;
-    turn.fiber = std::make_unique<Fiber>([&turn, count] {
+    turn.fiber = std::make_unique<GuestFiber>([&turn, count] {
       EXPECT_EQ(result(*turn.guest, "count", {Value::i32(count)}), count);
       EXPECT_EQ(trap_of(*turn.guest, "go_and_trap"), "out of bounds memory access");
     });
@@ -228,7 +228,7 @@ TEST_P(Fibers, RunGuestsInTurnsAndEndThemInAnyOrder) {
 TEST_P(Fibers, LetAStoresCallsNestOnSeveralStacks) {
   std::function<void()> leave;
   const auto one = guest([&] { leave(); });
-  Fiber other([&] {
+  GuestFiber other([&] {
     EXPECT_EQ(result(*one, "go"), 5);
     EXPECT_EQ(trap_of(*one, "go_and_trap"), "out of bounds memory access");
   });
@@ -248,7 +248,7 @@ TEST_P(Fibers, LetGuestsThrowWhereTheirStacksCannotBeLookedThrough) {
   constexpr int32_t kMany = 20'000;
   const auto inner = guest([] {});
   const auto outer = guest([&] {
-    Fiber other([&] { EXPECT_EQ(result(*inner, "throw_often", {Value::i32(kMany)}), kMany); });
+    GuestFiber other([&] { EXPECT_EQ(result(*inner, "throw_often", {Value::i32(kMany)}), kMany); });
     other.resume();
   });
   EXPECT_EQ(result(*outer, "go_and_catch"), 8);
