@@ -8,7 +8,6 @@
 #include <cerrno>
 #include <cstring>
 
-#include "base/immortal.h"
 #include "base/ticks.h"
 #include "feedback/pmu/x86_64.h"
 
@@ -41,8 +40,8 @@ T field(const T& member) {
 }  // namespace
 
 CounterInstructions& processor_instructions() {
-  static Immortal<Processor> processor;
-  return *processor;
+  static Processor processor;
+  return processor;
 }
 
 uint64_t user_time_delta(uint64_t cycles, uint64_t time_offset, uint32_t time_mult, uint16_t time_shift) {

@@ -27,9 +27,11 @@ struct UserCount {
 // The two instructions, as an interface so that the protocol can be tested on a made-up page.
 class CounterInstructions {
  public:
-  virtual ~CounterInstructions() = default;
   virtual uint64_t rdpmc(uint32_t counter) = 0;
   virtual uint64_t rdtsc() = 0;
+
+ protected:
+  ~CounterInstructions() = default;  // not virtual: a static one has nothing that exit() would destroy
 };
 CounterInstructions& processor_instructions();
 

@@ -8,8 +8,6 @@
 #include <cerrno>
 #include <cstring>
 
-#include "base/immortal.h"
-
 namespace hindsight::lwp {
 namespace {
 
@@ -72,8 +70,8 @@ class Linux final : public PerfKernel {
 }  // namespace
 
 PerfKernel& linux_perf_kernel() {
-  static Immortal<Linux> kernel;
-  return *kernel;
+  static Linux kernel;
+  return kernel;
 }
 
 }  // namespace hindsight::lwp

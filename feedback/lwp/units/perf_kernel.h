@@ -26,8 +26,6 @@ class PerfRingMemory {
 
 class PerfKernel {
  public:
-  virtual ~PerfKernel() = default;
-
   // Opens `attr` for the calling thread, on any processor, as a member of `group` where that is not -1.
   // `error` gets the errno.
   virtual Result<pmu::FileDescriptor> open(const perf_event_attr& attr, std::string_view what, int group,
@@ -42,6 +40,9 @@ class PerfKernel {
   virtual Status disable(const pmu::FileDescriptor& leader) = 0;
   // Samples a second for an event opened with attr.freq.
   virtual Status set_frequency(const pmu::FileDescriptor& event, uint64_t hz) = 0;
+
+ protected:
+  ~PerfKernel() = default;  // not virtual: a static one has nothing that exit() would destroy
 };
 
 // The one that runs.

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <optional>
 
-#include "base/immortal.h"
 #include "feedback/policy/changes/branches.h"
 
 namespace hindsight::feedback {
@@ -151,8 +150,8 @@ class BranchForms final : public ChangePolicy {
 }  // namespace
 
 const ChangePolicy& branch_forms_policy() {
-  static const Immortal<BranchForms> policy;
-  return *policy;
+  static const BranchForms policy;
+  return policy;
 }
 
 }  // namespace hindsight::feedback

@@ -26,12 +26,12 @@ struct Reported {
   std::vector<std::string> alternatives;
 };
 
+// Static objects without anything to be destroyed: threads that decide go on while exit() destroys what has a destructor.
 class ChangePolicy {
  public:
   ChangePolicy() = default;
   ChangePolicy(const ChangePolicy&) = delete;
   ChangePolicy& operator=(const ChangePolicy&) = delete;
-  virtual ~ChangePolicy() = default;
 
   // What it may ask for: one kind, or two of which each place gets one at most.
   virtual std::span<const jit::ChangeKind> kinds() const = 0;
@@ -55,6 +55,9 @@ class ChangePolicy {
   virtual std::vector<Reported> report(const Episode& decision, const PolicyConfig& config) const;
 
   bool is_about_loads() const { return !of_load().empty(); }
+
+ protected:
+  ~ChangePolicy() = default;  // not virtual: that is never trivial
 };
 
 // All of them, in the order in which a plan has their candidates.

@@ -2,7 +2,6 @@
 // costs a comparison where the call through the table costs two checks, and a miss of the branch predictor as before. A
 // trial of whole versions (versions.h) may have taken them back: then none.
 #include "feedback/policy/changes/inline_calls.h"
-#include "base/immortal.h"
 
 #include <fmt/format.h>
 
@@ -133,8 +132,8 @@ double unforeseen_records(const FunctionEvidence& e, const PolicyConfig& config)
 }
 
 const ChangePolicy& inline_calls_policy() {
-  static const Immortal<InlineCalls> policy;
-  return *policy;
+  static const InlineCalls policy;
+  return policy;
 }
 
 }  // namespace hindsight::feedback

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 
-#include "base/immortal.h"
 #include "feedback/policy/changes/loads.h"
 
 namespace hindsight::feedback {
@@ -59,8 +58,8 @@ class Interleave final : public LoadPolicy {
 }  // namespace
 
 const ChangePolicy& interleave_policy() {
-  static const Immortal<Interleave> policy;
-  return *policy;
+  static const Interleave policy;
+  return policy;
 }
 
 }  // namespace hindsight::feedback

@@ -3,7 +3,6 @@
 // not, no trial begins. Where a prefetch or interleaved searches were won, there is nothing to follow.
 #include <fmt/format.h>
 
-#include "base/immortal.h"
 #include "feedback/policy/changes/loads.h"
 
 namespace hindsight::feedback {
@@ -35,8 +34,8 @@ class JumpPointers final : public LoadPolicy {
 }  // namespace
 
 const ChangePolicy& jump_pointers_policy() {
-  static const Immortal<JumpPointers> policy;
-  return *policy;
+  static const JumpPointers policy;
+  return policy;
 }
 
 }  // namespace hindsight::feedback

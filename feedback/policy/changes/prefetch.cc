@@ -2,7 +2,6 @@
 // any new version, those that lost stay without.
 #include <fmt/format.h>
 
-#include "base/immortal.h"
 #include "feedback/policy/changes/loads.h"
 
 namespace hindsight::feedback {
@@ -27,8 +26,8 @@ class Prefetch final : public LoadPolicy {
 }  // namespace
 
 const ChangePolicy& prefetch_policy() {
-  static const Immortal<Prefetch> policy;
-  return *policy;
+  static const Prefetch policy;
+  return policy;
 }
 
 }  // namespace hindsight::feedback

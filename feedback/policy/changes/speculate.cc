@@ -3,7 +3,6 @@
 // least, so half of the stalls stay.
 #include <fmt/format.h>
 
-#include "base/immortal.h"
 #include "feedback/policy/changes/loads.h"
 
 namespace hindsight::feedback {
@@ -32,8 +31,8 @@ class Speculate final : public LoadPolicy {
 }  // namespace
 
 const ChangePolicy& speculate_policy() {
-  static const Immortal<Speculate> policy;
-  return *policy;
+  static const Speculate policy;
+  return policy;
 }
 
 }  // namespace hindsight::feedback

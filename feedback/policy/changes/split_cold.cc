@@ -5,7 +5,6 @@
 
 #include <algorithm>
 
-#include "base/immortal.h"
 #include "feedback/policy/changes/branches.h"
 
 namespace hindsight::feedback {
@@ -45,8 +44,8 @@ class SplitCold final : public ChangePolicy {
 }  // namespace
 
 const ChangePolicy& split_cold_policy() {
-  static const Immortal<SplitCold> policy;
-  return *policy;
+  static const SplitCold policy;
+  return policy;
 }
 
 }  // namespace hindsight::feedback

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 
-#include "base/immortal.h"
 #include "feedback/policy/changes/loads.h"
 
 namespace hindsight::feedback {
@@ -111,8 +110,8 @@ class Values final : public ChangePolicy {
 }  // namespace
 
 const ChangePolicy& values_policy() {
-  static const Immortal<Values> policy;
-  return *policy;
+  static const Values policy;
+  return policy;
 }
 
 }  // namespace hindsight::feedback

@@ -2,7 +2,6 @@
 // on trial with a whole version.
 #include <fmt/format.h>
 
-#include "base/immortal.h"
 #include "feedback/policy/changes/branches.h"
 
 namespace hindsight::feedback {
@@ -43,8 +42,8 @@ class WeighBranches final : public ChangePolicy {
 }  // namespace
 
 const ChangePolicy& weigh_branches_policy() {
-  static const Immortal<WeighBranches> policy;
-  return *policy;
+  static const WeighBranches policy;
+  return policy;
 }
 
 }  // namespace hindsight::feedback
