@@ -55,23 +55,30 @@ void CompileQueue::run_again(std::function<void()> task) {
   enqueue(less_urgent(std::move(task)));
 }
 
+// As long as it exists, its thread is at something that can wait.
+class CompileQueue::LessUrgent {
+ public:
+  explicit LessUrgent(CompileQueue& queue) : queue_(queue) {
+    const std::lock_guard lock(queue_.mutex_);
+    ++queue_.less_urgent_;
+    queue_.see_to_urgent_jobs();
+  }
+  ~LessUrgent() {
+    const std::lock_guard lock(queue_.mutex_);
+    --queue_.less_urgent_;
+  }
+  LessUrgent(const LessUrgent&) = delete;
+  LessUrgent& operator=(const LessUrgent&) = delete;
+
+ private:
+  CompileQueue& queue_;
+};
+
 std::function<void()> CompileQueue::less_urgent(std::function<void()> task) {
   return [this, task = std::move(task)] {
-    begin_less_urgent();
-    with_what_memory_there_is(task);
-    end_less_urgent();
+    const LessUrgent at_it(*this);
+    task();
   };
-}
-
-void CompileQueue::begin_less_urgent() {
-  const std::lock_guard lock(mutex_);
-  ++less_urgent_;
-  see_to_urgent_jobs();
-}
-
-void CompileQueue::end_less_urgent() {
-  const std::lock_guard lock(mutex_);
-  --less_urgent_;
 }
 
 void CompileQueue::open_optimizer() {
@@ -184,10 +191,9 @@ void CompileQueue::run_one_job() {
     job = take_first(false);
   }
   if (!job) return;  // cleared by stop(), or taken by a task for urgent jobs
-  const bool can_wait = !job->is_urgent();
-  if (can_wait) begin_less_urgent();
+  std::optional<LessUrgent> at_it;
+  if (!job->is_urgent()) at_it.emplace(*this);
   run_job(std::move(*job));
-  if (can_wait) end_less_urgent();
 }
 
 void CompileQueue::run_urgent_jobs() {

@@ -68,10 +68,9 @@ class CompileQueue {
   void run_urgent_jobs();
   void run_job(Job job);
   std::optional<Job> take_first(bool urgent_only);  // under mutex_; none: there is no such job
+  class LessUrgent;
   // The task, counted as less urgent than jobs of what runs in baseline code.
   std::function<void()> less_urgent(std::function<void()> task);
-  void begin_less_urgent();
-  void end_less_urgent();
   // Under mutex_: has urgent jobs compiled beside what can wait.
   void see_to_urgent_jobs();
   void refresh_priorities();

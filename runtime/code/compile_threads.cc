@@ -163,25 +163,31 @@ Status CompileThreads::start() {
 }
 
 Status CompileThreads::enqueue(std::function<void()> task) {
-  return enqueue_in(tasks_, std::move(task));
+  return enqueue_in(others_, std::move(task));
 }
 
 Status CompileThreads::enqueue_urgent(std::function<void()> task) {
   return enqueue_in(urgent_, std::move(task));
 }
 
-Status CompileThreads::enqueue_in(std::deque<std::function<void()>>& queue, std::function<void()> task) {
+CompileThreads::Lane* CompileThreads::next_lane() {
+  for (Lane* const lane : {&urgent_, &others_})
+    if (lane->could_begin() > 0) return lane;
+  return nullptr;
+}
+
+Status CompileThreads::enqueue_in(Lane& lane, std::function<void()> task) {
   if (!owner_.here())
     return make_error(ErrorKind::kResource,
                       "no thread to compile on: they belong to the process that was forked");
   join_ended();
   {
     const std::lock_guard lock(mutex_);
-    queue.push_back(std::move(task));
-    const size_t could_begin = std::min(tasks_.size(), most_ - running_) + (is_urgent_due() ? 1 : 0);
-    if (could_begin > idle_ && threads_.size() < most_ + (urgent_.empty() ? 0 : 1)) {
+    lane.tasks.push_back(std::move(task));
+    const size_t most = others_.most + (urgent_.tasks.empty() ? 0 : urgent_.most);
+    if (urgent_.could_begin() + others_.could_begin() > idle_ && threads_.size() < most) {
       if (Status started = start(); !started && threads_.empty()) {
-        queue.pop_back();
+        lane.tasks.pop_back();
         ++refused_tasks_;
         return started;
       }
@@ -217,26 +223,24 @@ Status CompileThreads::run(std::function<void()> task, const std::function<void(
 void CompileThreads::work(Thread& self) {
   std::unique_lock lock(mutex_);
   for (;;) {
-    if (has_work()) {
-      const bool urgent = is_urgent_due();
-      std::deque<std::function<void()>>& queue = urgent ? urgent_ : tasks_;
-      std::function<void()> task = std::move(queue.front());
-      queue.pop_front();
-      urgent ? void(runs_urgent_ = true) : void(++running_);
+    if (Lane* const lane = next_lane()) {
+      std::function<void()> task = std::move(lane->tasks.front());
+      lane->tasks.pop_front();
+      ++lane->running;
       // Whoever was woken for what is left found that this thread would do it.
-      if (has_work()) wake_.notify_one();
+      if (next_lane() != nullptr) wake_.notify_one();
       lock.unlock();
       task();
       task = nullptr;  // what it holds goes without the lock
       self.trim();
       lock.lock();
-      urgent ? void(runs_urgent_ = false) : void(--running_);
+      --lane->running;
       continue;
     }
     // What waits here while it may not begin is taken by a thread that has something to do now: as its task ends.
     if (ending_) break;
     ++idle_;
-    const bool woken = wake_.wait_for(lock, kPatience, [this] { return has_work() || ending_; });
+    const bool woken = wake_.wait_for(lock, kPatience, [this] { return next_lane() != nullptr || ending_; });
     --idle_;
     if (!woken) break;
   }

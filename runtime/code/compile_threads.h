@@ -10,6 +10,7 @@
 // there is work again. No signal is delivered to them.
 #pragma once
 
+#include <algorithm>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -58,13 +59,16 @@ class CompileThreads {
  private:
   class Stack;
   class Thread;
-  Status start();           // under mutex_
-  bool may_begin() const {  // under mutex_: the next task of the queue
-    return !tasks_.empty() && running_ < most_;
-  }
-  bool is_urgent_due() const { return !urgent_.empty() && !runs_urgent_; }  // under mutex_
-  bool has_work() const { return is_urgent_due() || may_begin(); }          // under mutex_
-  Status enqueue_in(std::deque<std::function<void()>>& queue, std::function<void()> task);
+  // Tasks of one urgency, of which so many may run at once.
+  struct Lane {
+    const size_t most;
+    std::deque<std::function<void()>> tasks = {};
+    size_t running = 0;
+    size_t could_begin() const { return std::min(tasks.size(), most - running); }
+  };
+  Status start();  // under mutex_
+  Status enqueue_in(Lane& lane, std::function<void()> task);
+  Lane* next_lane();  // under mutex_: of which a task may begin; null: there is none
   void work(Thread& self);
   void join_ended();  // not under mutex_
 
@@ -73,9 +77,7 @@ class CompileThreads {
   const OwnerProcess owner_;
   mutable std::mutex mutex_;  // protects what follows
   std::condition_variable wake_;
-  std::deque<std::function<void()>> tasks_, urgent_;
-  size_t running_ = 0;                 // of tasks_
-  bool runs_urgent_ = false;           // one of urgent_
+  Lane urgent_{.most = 1}, others_{.most = most_};
   std::list<Thread> threads_, ended_;  // the second have nothing left to do but to end
   size_t idle_ = 0;                    // of threads_
   uint64_t refused_ = 0, refused_tasks_ = 0;
