@@ -36,9 +36,7 @@ class EntryScope {
     jit::ThreadState& state = *store.thread();
     Activation* const newest = thread.entries.load(std::memory_order_relaxed);
     activation_.previous.store(newest, std::memory_order_relaxed);
-    activation_.id = ++thread.last_entry_id;
-    if (const Activation* outer = thread.activation.load(std::memory_order_relaxed))
-      activation_.outer_id = outer->id;
+    activation_.leads_back = thread.activation.load(std::memory_order_relaxed) == newest;
     activation_.store = &store;
     activation_.thread = &thread;
     activation_.frame = frame;
@@ -119,15 +117,20 @@ class EntryScope {
   void ended_by(jit::TrapCode trap) { ended_by_ = trap; }
 
  private:
-  // Takes the entry out of the list. The thread has the state again that it had when the entry began. If that is the
-  // newest one's, that one can go on. Else, on other stacks, whoever goes on puts back its own.
+  // Takes the entry out of the list. The one that it leads back to can go on, if nothing else has begun. Where there is no such
+  // one, whoever goes on, on another stack, puts back its own state.
   void end_entry() {
     Activation* const previous = activation_.previous.load(std::memory_order_relaxed);
     Activation* const next = activation_.next;
-    const bool leads_on = next == nullptr && previous != nullptr && previous->id == activation_.outer_id;
-    thread_.activation.store(leads_on ? previous : nullptr, std::memory_order_release);
     store_.activation = nullptr;
-    if (leads_on) previous->store->activation = previous;
+    if (next == nullptr) [[likely]] {
+      Activation* const goes_on = activation_.leads_back ? previous : nullptr;
+      thread_.activation.store(goes_on, std::memory_order_release);
+      if (goes_on != nullptr) goes_on->store->activation = goes_on;
+    } else {
+      thread_.activation.store(nullptr, std::memory_order_release);
+      next->leads_back = false;
+    }
     if (previous != nullptr) previous->next = next;
     // One store, so that a handler that looks through the list misses none of the others.
     (next != nullptr ? next->previous : thread_.entries).store(previous, std::memory_order_release);

@@ -34,8 +34,8 @@ struct Activation {
   // of this thread.
   std::atomic<Activation*> previous{nullptr};
   Activation* next = nullptr;
-  uint64_t id = 0;        // unique on the thread, never 0
-  uint64_t outer_id = 0;  // whose state the thread had when it began, and has again at its end; 0: nobody's
+  // The thread had the state of `previous` when it began, so it has that again at its end.
+  bool leads_back = false;
   Store* store = nullptr;
   GuestThread* thread = nullptr;
   uintptr_t frame = 0;  // address of enter()'s
@@ -74,7 +74,6 @@ struct GuestThread {
   // The one that runs, while guest code or a function of ours that it called does. In functions of the host's: the one
   // whose state the thread and its store have, or null. Invariant: it is its store's (Store::activation).
   std::atomic<Activation*> activation{nullptr};
-  uint64_t last_entry_id = 0;
   // Not 0 while there is an entry that has not ended. Set before any entry slot is read.
   std::atomic<uintptr_t> inside{0};
   FaultRecord fault;
