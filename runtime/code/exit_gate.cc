@@ -1,6 +1,5 @@
 #include "runtime/code/exit_gate.h"
 
-#include <algorithm>
 #include <condition_variable>
 #include <cstdint>
 #include <cstdlib>
@@ -11,7 +10,7 @@
 namespace hindsight::rt {
 namespace {
 
-// Sequentially consistent with the gate's lock around it where it decides, see enter().
+// Changed under the gate's lock, which is held as well where it decides, in enter(). Relaxed: read without it, it is a wish.
 constinit std::atomic<bool> g_shut{false};
 constinit thread_local bool t_shut_it = false;
 constinit thread_local uint32_t t_inside = 0;

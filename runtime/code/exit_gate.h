@@ -21,6 +21,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <utility>
 
 namespace hindsight::rt {
 
@@ -34,9 +35,6 @@ class ExitGate {
 
   // Set for good once exit() has begun: a wish to be quick. Relaxed is enough, entering says for sure.
   static const std::atomic<bool>& shut();
-  // Whether the calling thread is the one that shut it. What it does it does in order.
-  static bool shut_by_this_thread();
-
   // Inside the gate as long as it exists. Any thread, any number of times.
   class Inside {
    public:
@@ -50,6 +48,17 @@ class ExitGate {
    private:
     const bool inside_;
   };
+
+  // Calls a function of the host's, inside. Not once exit() has begun, but on the thread that ends the process: what that
+  // does it does in order.
+  template <typename Call>
+  static void call_host(Call&& call) {
+    const Inside inside;
+    if (inside || shut_by_this_thread()) std::forward<Call>(call)();
+  }
+
+ private:
+  static bool shut_by_this_thread();
 };
 
 }  // namespace hindsight::rt

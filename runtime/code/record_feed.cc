@@ -52,8 +52,7 @@ void RecordFeed::on_record(const feedback::LocatedRecord& located) {
     label_ = log_.name_of(r.flags);
     out.label = label_;
   }
-  const ExitGate::Inside inside;
-  if (inside || ExitGate::shut_by_this_thread()) callback_(out);
+  ExitGate::call_host([&] { callback_(out); });
 }
 
 std::shared_ptr<GuestCalls> RecordFeed::new_calls() {

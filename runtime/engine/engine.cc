@@ -108,8 +108,7 @@ Result<std::shared_ptr<EngineHandle>> EngineHandle::create(EngineConfig config, 
   if (engine->config_.log)
     engine->code_->log = [log = engine->config_.log](LogLevel level, std::string_view topic,
                                                      std::string_view line) {
-      const ExitGate::Inside inside;
-      if (inside || ExitGate::shut_by_this_thread()) log(level, topic, printable_line(line));
+      ExitGate::call_host([&] { log(level, topic, printable_line(line)); });
     };
   engine->code_->most_code_bytes = engine->config_.limits.code_bytes;
   engine->code_->log_level = engine->config_.log_level;
