@@ -1,84 +1,31 @@
 // Hosts that change stacks in functions that guests call, and back in whichever order (docs/EMBEDDING.md, "Stacks of the
 // host's own").
 #include <gtest/gtest.h>
-#include <sys/mman.h>
-#include <ucontext.h>
 
-#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "runtime/engine/handles.h"
 #include "runtime/exec/guest_thread.h"
 #include "runtime/exec/quiescence.h"
+#include "tests/runtime/engine/ending/fiber.h"
 #include "tests/runtime/engine/guest.h"
 
 namespace hindsight {
 namespace {
 
-constexpr size_t kPage = 4096;
 constexpr size_t kStackBytes = size_t{256} << 10;
 
-class Mapping {
- public:
-  explicit Mapping(size_t bytes)
-      : begin_(static_cast<std::byte*>(
-            mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))),
-        bytes_(bytes) {
-    EXPECT_NE(begin_, MAP_FAILED);
-  }
-  ~Mapping() { munmap(begin_, bytes_); }
-  Mapping(const Mapping&) = delete;
-  Mapping& operator=(const Mapping&) = delete;
-  std::byte* begin() const { return begin_; }
-
- private:
-  std::byte* const begin_;
-  const size_t bytes_;
+struct OwnStack {
+  const GuardedStack stack{kStackBytes};
 };
-
-// Runs `body` on the given stack, in turns with who resumes it.
-class GuestFiber {
+class FiberWithStack : OwnStack, public Fiber {
  public:
-  GuestFiber(std::span<std::byte> stack, std::function<void()> body) : body_(std::move(body)) {
-    EXPECT_EQ(getcontext(&there_), 0);
-    there_.uc_stack.ss_sp = stack.data();
-    there_.uc_stack.ss_size = stack.size();
-    there_.uc_link = &here_;
-    const auto address = reinterpret_cast<uintptr_t>(this);
-    makecontext(&there_, reinterpret_cast<void (*)()>(&begin), 2, static_cast<uint32_t>(address),
-                static_cast<uint32_t>(address >> 32));
-  }
-  // With a stack of its own and a page below it that nobody may touch.
-  explicit GuestFiber(std::function<void()> body)
-      : GuestFiber(std::make_unique<Mapping>(kPage + kStackBytes), std::move(body)) {}
-  ~GuestFiber() { EXPECT_TRUE(is_over_); }
-  GuestFiber(const GuestFiber&) = delete;
-  GuestFiber& operator=(const GuestFiber&) = delete;
-
-  void resume() { EXPECT_EQ(swapcontext(&here_, &there_), 0); }
-  void yield() { EXPECT_EQ(swapcontext(&there_, &here_), 0); }  // on the fiber
-  bool is_over() const { return is_over_; }
-
- private:
-  GuestFiber(std::unique_ptr<Mapping> own, std::function<void()> body)
-      : GuestFiber({own->begin() + kPage, kStackBytes}, std::move(body)) {
-    EXPECT_EQ(mprotect(own->begin(), kPage, PROT_NONE), 0);
-    own_ = std::move(own);
-  }
-  static void begin(uint32_t low, uint32_t high) {
-    auto& fiber = *reinterpret_cast<GuestFiber*>(uintptr_t{high} << 32 | low);
-    fiber.body_();
-    fiber.is_over_ = true;
-  }
-  std::unique_ptr<Mapping> own_;
-  std::function<void()> body_;
-  ucontext_t there_{}, here_{};
-  bool is_over_ = false;
+  explicit FiberWithStack(std::function<void()> body) : Fiber(stack.bytes(), std::move(body)) {}
 };
 
 constexpr const char* kGuest = R"((module
@@ -138,9 +85,9 @@ class Fibers : public testing::TestWithParam<Mode> {
 INSTANTIATE_TEST_SUITE_P(EveryMode, Fibers, kEveryMode, mode_name);
 
 TEST_P(Fibers, KeepTheCodeOfAGuestThatWasLeftWhileTheThreadIsInNone) {
-  GuestFiber* fiber = nullptr;
+  Fiber* fiber = nullptr;
   const auto left = guest([&] { fiber->yield(); });
-  GuestFiber other([&] { EXPECT_EQ(result(*left, "go"), 5); });
+  FiberWithStack other([&] { EXPECT_EQ(result(*left, "go"), 5); });
   fiber = &other;
   EXPECT_TRUE(may_be_freed());
   other.resume();
@@ -156,8 +103,8 @@ TEST_P(Fibers, KeepTheCodeOfAGuestOnAnotherStackOfTheSameMapping) {
   std::function<void()> leave_outer;
   const auto outer = guest([&] { leave_outer(); });
   const auto inner = guest([&] { EXPECT_FALSE(may_be_freed()); });
-  GuestFiber upper({both.begin() + kStackBytes, kStackBytes}, [&] { EXPECT_EQ(result(*inner, "go"), 5); });
-  GuestFiber lower({both.begin(), kStackBytes}, [&] { EXPECT_EQ(result(*outer, "go"), 5); });
+  Fiber upper({both.begin() + kStackBytes, kStackBytes}, [&] { EXPECT_EQ(result(*inner, "go"), 5); });
+  Fiber lower({both.begin(), kStackBytes}, [&] { EXPECT_EQ(result(*outer, "go"), 5); });
   leave_outer = [&] { upper.resume(); };
   lower.resume();
   EXPECT_TRUE(lower.is_over());
@@ -165,9 +112,9 @@ TEST_P(Fibers, KeepTheCodeOfAGuestOnAnotherStackOfTheSameMapping) {
 }
 
 TEST_P(Fibers, KeepTheCodeOfTheInnerGuestWhenTheOuterOneEndsFirst) {
-  GuestFiber* fiber = nullptr;
+  Fiber* fiber = nullptr;
   const auto inner = guest([&] { fiber->yield(); });
-  GuestFiber other([&] { EXPECT_EQ(result(*inner, "go"), 5); });
+  FiberWithStack other([&] { EXPECT_EQ(result(*inner, "go"), 5); });
   fiber = &other;
   const auto outer = guest([&] { other.resume(); });
   EXPECT_EQ(result(*outer, "go"), 5);
@@ -177,9 +124,9 @@ TEST_P(Fibers, KeepTheCodeOfTheInnerGuestWhenTheOuterOneEndsFirst) {
 }
 
 TEST_P(Fibers, LetGuestsTrapRecurseAndCatchAfterOthersHaveRun) {
-  GuestFiber* fiber = nullptr;
+  Fiber* fiber = nullptr;
   const auto inner = guest([&] { fiber->yield(); });
-  GuestFiber other([&] {
+  FiberWithStack other([&] {
     EXPECT_EQ(trap_of(*inner, "go_and_trap"), "out of bounds memory access");
     EXPECT_EQ(trap_of(*inner, "go_and_recurse", {Value::i32(1'000'000)}), "call stack exhausted");
     EXPECT_EQ(result(*inner, "go_and_catch"), 8);
@@ -198,7 +145,7 @@ TEST_P(Fibers, RunGuestsInTurnsAndEndThemInAnyOrder) {
   constexpr int kFibers = 7;
   struct Turn {
     std::shared_ptr<Instance> guest;
-    std::unique_ptr<GuestFiber> fiber;
+    std::unique_ptr<FiberWithStack> fiber;
   };
   std::vector<Turn> turns(kFibers);
   for (int i = 0; i < kFibers; ++i) {
@@ -206,7 +153,7 @@ TEST_P(Fibers, RunGuestsInTurnsAndEndThemInAnyOrder) {
     turn.guest = guest([&turn] { turn.fiber->yield(); });
     // The third ones end first, and so on.
     const int32_t count = 1 + i * 3 % kFibers;
-    turn.fiber = std::make_unique<GuestFiber>([&turn, count] {
+    turn.fiber = std::make_unique<FiberWithStack>([&turn, count] {
       EXPECT_EQ(result(*turn.guest, "count", {Value::i32(count)}), count);
       EXPECT_EQ(trap_of(*turn.guest, "go_and_trap"), "out of bounds memory access");
     });
@@ -228,7 +175,7 @@ TEST_P(Fibers, RunGuestsInTurnsAndEndThemInAnyOrder) {
 TEST_P(Fibers, LetAStoresCallsNestOnSeveralStacks) {
   std::function<void()> leave;
   const auto one = guest([&] { leave(); });
-  GuestFiber other([&] {
+  FiberWithStack other([&] {
     EXPECT_EQ(result(*one, "go"), 5);
     EXPECT_EQ(trap_of(*one, "go_and_trap"), "out of bounds memory access");
   });
@@ -248,7 +195,7 @@ TEST_P(Fibers, LetGuestsThrowWhereTheirStacksCannotBeLookedThrough) {
   constexpr int32_t kMany = 20'000;
   const auto inner = guest([] {});
   const auto outer = guest([&] {
-    GuestFiber other([&] { EXPECT_EQ(result(*inner, "throw_often", {Value::i32(kMany)}), kMany); });
+    FiberWithStack other([&] { EXPECT_EQ(result(*inner, "throw_often", {Value::i32(kMany)}), kMany); });
     other.resume();
   });
   EXPECT_EQ(result(*outer, "go_and_catch"), 8);

@@ -2,8 +2,6 @@
 // reserve, and on stacks of the host's own.
 #include <gtest/gtest.h>
 #include <pthread.h>
-#include <sys/mman.h>
-#include <ucontext.h>
 #include <unistd.h>
 
 #include <array>
@@ -13,6 +11,7 @@
 #include <string>
 
 #include "runtime/engine/hindsight.h"
+#include "tests/runtime/engine/ending/fiber.h"
 
 namespace hindsight {
 namespace {
@@ -72,40 +71,6 @@ void on_thread(size_t stack_bytes, std::function<void()> body) {
   pthread_attr_destroy(&attributes);
 }
 
-// A stack of the host's own, with a page below it that nobody may touch.
-class Fiber {
- public:
-  explicit Fiber(size_t bytes) : bytes_(bytes + kPage) {
-    memory_ = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    EXPECT_NE(memory_, MAP_FAILED);
-    EXPECT_EQ(mprotect(memory_, kPage, PROT_NONE), 0);
-  }
-  ~Fiber() { munmap(memory_, bytes_); }
-  Fiber(const Fiber&) = delete;
-  Fiber& operator=(const Fiber&) = delete;
-
-  // Runs `body` there, to its end.
-  void run(const std::function<void()>& body) {
-    ucontext_t there, here;
-    ASSERT_EQ(getcontext(&there), 0);
-    there.uc_stack.ss_sp = memory_;
-    there.uc_stack.ss_size = bytes_;
-    there.uc_link = &here;
-    const auto address = reinterpret_cast<uintptr_t>(&body);
-    makecontext(&there, reinterpret_cast<void (*)()>(&begin), 2, static_cast<uint32_t>(address),
-                static_cast<uint32_t>(address >> 32));
-    ASSERT_EQ(swapcontext(&here, &there), 0);
-  }
-
- private:
-  static constexpr size_t kPage = 4096;
-  static void begin(uint32_t low, uint32_t high) {
-    (*reinterpret_cast<const std::function<void()>*>(uintptr_t{high} << 32 | low))();
-  }
-  void* memory_ = nullptr;
-  size_t bytes_;
-};
-
 // Loads `vectors` of 16 bytes, calls itself, and stores them again: all of them are in its frame meanwhile.
 std::string with_frame(uint32_t vectors) {
   std::string text = "(module (memory 8) (func $f (export \"f\") (param $n i32) (result i32)";
@@ -160,15 +125,15 @@ TEST_P(Stacks, RecursionOnAStackOfTheHostsOwnEndsInATrap) {
   const auto instance = instance_of(kRecursion);
   ASSERT_EQ(outcome(*instance, "f", std::array{Value::i32(100)}), "100");
   for (const size_t kib : {256, 192, 1024}) {
-    Fiber fiber(kib << 10);
+    const GuardedStack stack(kib << 10);
     // What a level takes of the stack is the version's business: some 130 bytes are left for it on the smallest one.
     for (int i = 0; i < 3; i++)
-      fiber.run([&] {
+      run_on(stack, [&] {
         EXPECT_EQ(outcome(*instance, "f", std::array{Value::i32(500)}), "500");
         EXPECT_EQ(outcome(*instance, "f", std::array{Value::i32(1'000'000)}), "stack");
       });
     on_thread(size_t{1} << 20, [&] {
-      fiber.run([&] { EXPECT_EQ(outcome(*instance, "f", std::array{Value::i32(1'000'000)}), "stack"); });
+      run_on(stack, [&] { EXPECT_EQ(outcome(*instance, "f", std::array{Value::i32(1'000'000)}), "stack"); });
       EXPECT_EQ(outcome(*instance, "f", std::array{Value::i32(1000)}), "1000");
     });
   }
@@ -180,8 +145,8 @@ TEST_P(Stacks, RecursionOnAStackOfTheHostsOwnEndsInATrap) {
 TEST_P(Stacks, ExceptionsAndBacktracesWorkOnAStackOfTheHostsOwn) {
   define = [](Linker& linker) { linker.define_function("host", "call", [](int32_t n) { return n; }); };
   const auto instance = instance_of(kRecursion);
-  Fiber fiber(256 << 10);
-  fiber.run([&] {
+  const GuardedStack stack(256 << 10);
+  run_on(stack, [&] {
     EXPECT_EQ(outcome(*instance, "caught", std::array{Value::i32(7)}), "7");
     EXPECT_FALSE(instance->call("out", std::array{Value::i32(70'000)}));
     ASSERT_NE(instance->last_trap(), nullptr);
@@ -191,11 +156,11 @@ TEST_P(Stacks, ExceptionsAndBacktracesWorkOnAStackOfTheHostsOwn) {
 
 TEST_P(Stacks, AGuestOnOneStackMayBeNestedInAGuestOnAnother) {
   Instance* instance = nullptr;
-  Fiber fiber(256 << 10);
+  const GuardedStack stack(256 << 10);
   define = [&](Linker& linker) {
     linker.define_function("host", "call", [&](int32_t n) {
       std::string nested;
-      fiber.run([&] { nested = outcome(*instance, "f", std::array{Value::i32(1'000'000)}); });
+      run_on(stack, [&] { nested = outcome(*instance, "f", std::array{Value::i32(1'000'000)}); });
       EXPECT_EQ(outcome(*instance, "f", std::array{Value::i32(n)}), std::to_string(n));
       return nested == "stack" ? n : -1;
     });
