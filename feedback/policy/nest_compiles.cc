@@ -62,7 +62,9 @@ class Nests {
       const LoopEvidence& loop = e.loops[i];
       Sum& sum = sums_[i];
       sum.under_way = loop.under_way || (loop.parent >= 0 && sums_[loop.parent].under_way);
-      sum.in_code = loop.parent >= 0 && (has_code(loop.parent) || sums_[loop.parent].in_code);
+      sum.waits = loop.parent >= 0 && (sums_[loop.parent].waits || is_awaited(e.loops[loop.parent]));
+      sum.in_code = loop.parent >= 0 && ((has_code(loop.parent) && !e.loops[loop.parent].only_for_callees) ||
+                                         sums_[loop.parent].in_code);
     }
   }
 
@@ -80,8 +82,11 @@ class Nests {
     });
     return places;
   }
-  // Its code is there or being made: by the next iteration of the loop, or of the one around it, it is entered.
-  bool is_served(int32_t place) const { return has_code(place) || sums_[place].under_way; }
+  // Its code is there or being made: by the next iteration of the loop, or of the one around it, it is entered. What takes
+  // long, for the sake of what a loop calls, is not waited for by loops inside that are hot themselves.
+  bool is_served(int32_t place) const {
+    return has_code(place) || e_.loops[place].under_way || sums_[place].waits;
+  }
   // The loop whose nest is to serve it; -1: none can be a nest.
   int32_t root_of(int32_t place) const {
     int32_t root = root_near(place);
@@ -177,8 +182,10 @@ class Nests {
     double samples_optimized = 0, seconds_optimized = 0;
     bool around_one_under_way = false;  // a nest inside is being made
     bool under_way = false;             // it is, or one around it
+    bool waits = false;                 // for one around it
     bool in_code = false;               // one around it has code
   };
+  static bool is_awaited(const LoopEvidence& loop) { return loop.under_way && !loop.only_for_callees; }
 
   bool has_code(int32_t i) const {
     const std::vector<LoopIndex>& entries = e_.entry_loops;
@@ -187,7 +194,7 @@ class Nests {
   }
   bool can_be_nest(int32_t i) const {
     const LoopEvidence& loop = e_.loops[i];
-    return loop.code_bytes != 0 && loop.no_nest.empty() && !has_code(i) && !sums_[i].under_way &&
+    return loop.code_bytes != 0 && loop.no_nest.empty() && !has_code(i) && !sums_[i].waits &&
            !sums_[i].around_one_under_way && loop.fruitless < config_.max_fruitless;
   }
   // The loop around it, if it may be a nest instead; else -1.
@@ -394,7 +401,7 @@ std::optional<FunctionPlan> Nests::ask_for_stalls(const FunctionEvidence& view, 
 
 std::optional<FunctionPlan> Nests::compile_for_callee(const CalleeEvidence& callee) const {
   const auto place = static_cast<int32_t>(callee.called_in.value);
-  if (is_served(place) || sums_[place].samples <= 0) return std::nullopt;
+  if (is_served(place) || sums_[place].under_way || sums_[place].samples <= 0) return std::nullopt;
   const int32_t root = root_near(place);
   if (root < 0 || e_.loops[root].set_aside || !is_unit(root) || !is_affordable(root)) return std::nullopt;
   const FunctionEvidence view = view_of_code(root);
@@ -402,7 +409,7 @@ std::optional<FunctionPlan> Nests::compile_for_callee(const CalleeEvidence& call
   std::optional<FunctionPlan> plan = ask_for_stalls(view, root, ", for what it calls");
   if (!plan) return std::nullopt;
   plan->action = Action::kOptimize;
-  plan->for_callees = true;
+  plan->for_callees = plan->only_for_callees = true;
   return plan;
 }
 

@@ -178,6 +178,7 @@ void describe(A& a, LoopEvidence& l) {
   if (a.has("has_nest", l.has_nest)) a.flag("has_nest", l.has_nest);
   if (a.has("early", l.early)) a.flag("early", l.early);
   if (a.has("set_aside", l.set_aside)) a.flag("set_aside", l.set_aside);
+  if (a.has("only_for_callees", l.only_for_callees)) a.flag("only_for_callees", l.only_for_callees);
   if (a.has("compiles", l.compiles != 0)) a.count("compiles", l.compiles);
   if (a.has("fruitless", l.fruitless != 0)) a.count("fruitless", l.fruitless);
   if (a.has("compile_seconds", l.compile_seconds != 0)) a.amount("compile_seconds", l.compile_seconds);

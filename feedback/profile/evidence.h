@@ -137,20 +137,21 @@ struct LoopEvidence {
   double samples = 0;  // with those of inner loops
   int32_t parent = -1;
   // What follows is about the loop as a unit of compiling (jit/code/unit.h). Nothing of it is known where code_bytes is 0.
-  uint32_t code_bytes = 0;      // wasm; where it has samples, with what is inlined for its size
-  uint32_t inner_loops = 0;     // in it, at any depth
-  double samples_baseline = 0;  // clock samples of late in baseline code, in no inner loop
-  double seconds_baseline = 0;  // the same as CPU time
-  uint64_t trip_records = 0;    // how often it was seen to end
-  bool has_nest = false;        // its code is published, or being made
-  bool early = false;           // and was asked for before it was known what to try in it
-  uint32_t compiles = 0;        // of it as a nest
-  uint32_t fruitless = 0;       // of these: brought nothing new
-  double compile_seconds = 0;   // what its last one took; 0: not known
-  std::string no_nest = {};     // why it can be none; empty: it can, where it has samples
-  WasmOffset end = {};          // after its `end`
-  bool under_way = false;       // its code as a nest is being made
-  bool set_aside = false;       // what was decided about it waits for something else: others are asked about
+  uint32_t code_bytes = 0;        // wasm; where it has samples, with what is inlined for its size
+  uint32_t inner_loops = 0;       // in it, at any depth
+  double samples_baseline = 0;    // clock samples of late in baseline code, in no inner loop
+  double seconds_baseline = 0;    // the same as CPU time
+  uint64_t trip_records = 0;      // how often it was seen to end
+  bool has_nest = false;          // its code is published, or being made
+  bool early = false;             // and was asked for before it was known what to try in it
+  uint32_t compiles = 0;          // of it as a nest
+  uint32_t fruitless = 0;         // of these: brought nothing new
+  double compile_seconds = 0;     // what its last one took; 0: not known
+  std::string no_nest = {};       // why it can be none; empty: it can, where it has samples
+  WasmOffset end = {};            // after its `end`
+  bool under_way = false;         // its code as a nest is being made
+  bool only_for_callees = false;  // and that only for what it calls
+  bool set_aside = false;  // what was decided about it waits for something else: others are asked about
   // In the published nest with this root, of late.
   double samples_optimized = 0, seconds_optimized = 0;
   // These do not decay: in baseline code in no inner loop, and in nests with this root.

@@ -526,6 +526,7 @@ void FunctionCounts::see_anew() {
   for (const auto& [root, of] : nests) {
     NestCounts& again = anew.nests[root];
     again.under_way = of.under_way;
+    again.only_for_callees = of.only_for_callees;
     again.early = of.early;
     again.compiles = of.compiles;
     again.fruitless = of.fruitless;
@@ -703,6 +704,7 @@ LoopEvidence Profile::loop_evidence(FuncIndex function, const FunctionCounts& co
     e.fruitless = nest.fruitless;
     e.compile_seconds = nest.compile_seconds;
     e.under_way = nest.under_way;
+    e.only_for_callees = nest.under_way && nest.only_for_callees;
     e.samples_optimized = nest.samples_optimized;
     e.seconds_optimized = nest.seconds_optimized;
     e.seconds_run_optimized = nest.run_seconds_optimized;

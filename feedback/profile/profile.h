@@ -88,6 +88,7 @@ struct LoopCounts {
 struct NestCounts {
   uint64_t version = 0;               // VersionId of its published code; 0: none
   bool under_way = false;             // asked for, not yet published or given up
+  bool only_for_callees = false;      // what is under way is only for what the loop calls
   bool early = false;                 // its code was asked for before it was known what to try in it
   uint32_t compiles = 0;              // asked for
   uint32_t fruitless = 0;             // of these: brought nothing new

@@ -60,7 +60,7 @@ struct Job {
   // It is hot in baseline code. The other jobs are of what runs in optimized code, or is not hot yet.
   bool is_urgent() const {
     return std::holds_alternative<Hot>(priority) && plan.action == feedback::Action::kOptimize &&
-           !plan.for_callees;
+           !plan.only_for_callees;
   }
 };
 

@@ -48,7 +48,7 @@ jit::OptimizeRequest FunctionCompiler::request_of(const Job& job, const ModuleCo
 }
 
 std::optional<Job> FunctionCompiler::first_of(const Job& job, const ModuleCode& code) {
-  // For what it calls, code without what is to be tried would gain nothing, and hardly be seen to run.
+  // Only for what it calls, code without what is to be tried would gain nothing, and hardly be seen to run.
   if (!job.is_urgent()) return std::nullopt;
   const auto is_tried = [&](const feedback::Candidate& candidate) {
     return !jit::is_of_version(candidate.kind()) && !job.settled.contains(candidate.site());

@@ -195,6 +195,7 @@ bool FunctionPlanner::ask_once(const wasm::Module* module, feedback::Profile& pr
     feedback::NestCounts& nest = counts.nests[plan.nest->value];
     nest.compiles += 1;
     nest.under_way = true;
+    nest.only_for_callees = plan.only_for_callees;
     nest.early = plan.early;
     mark_in_trial(counts, plan);
     questions.in_flight.insert({module, jit::Unit{function, plan.nest}});

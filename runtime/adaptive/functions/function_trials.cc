@@ -34,7 +34,8 @@ struct LoopStart {
   jit::Knob knob = jit::traits_of(jit::ChangeKind::kPrefetch).knob;
 };
 
-LoopStart start_of(const Job& job, const jit::CodeVersion& version, size_t cell) {
+// `won`: where it was, in this run (WonChanges).
+LoopStart start_of(const Job& job, const jit::CodeVersion& version, size_t cell, const WonChanges& won) {
   LoopStart start;
   start.setting = start.knob.first;
   bool interleaves = false, known_to_pay = false, has_distance = false;
@@ -50,7 +51,7 @@ LoopStart start_of(const Job& job, const jit::CodeVersion& version, size_t cell)
       for (const feedback::Candidate& candidate : feedback::of(job.plan.candidates, answer.site.kind))
         if (candidate.at() == answer.site.at) start.stall_share += candidate.request.weight;
     const auto known = job.settled.find(answer.site);
-    if (known == job.settled.end()) {
+    if (known == job.settled.end() || !won.may_be_of(answer)) {
       start.settled = false;
     } else {
       known_to_pay = true;
@@ -73,6 +74,15 @@ bool is_split(const feedback::Candidate& candidate) {
 }
 
 }  // namespace
+
+void WonChanges::note(const jit::Answer& answer) {
+  loops_[answer.site].insert(answer.loop);
+}
+
+bool WonChanges::may_be_of(const jit::Answer& answer) const {
+  const auto found = loops_.find(answer.site);
+  return found == loops_.end() || found->second.contains(answer.loop);
+}
 
 std::vector<jit::Answer> Watch::answers() const {
   std::vector<jit::Answer> answers = version->answers;
@@ -141,6 +151,14 @@ MadeRoom FunctionTrials::room_of(const wasm::Module* module, jit::Unit unit) con
   return of_unit == of_module->second.end() ? MadeRoom() : of_unit->second;
 }
 
+WonChanges FunctionTrials::won_of(const wasm::Module* module, FuncIndex function) const {
+  const std::lock_guard lock(mutex_);
+  const auto of_module = won_.find(module);
+  if (of_module == won_.end()) return {};
+  const auto of_function = of_module->second.find(function);
+  return of_function == of_module->second.end() ? WonChanges() : of_function->second;
+}
+
 Watch FunctionTrials::make(const Job& job, const std::shared_ptr<jit::CodeVersion>& version) {
   Watch watch;
   watch.version = version;
@@ -152,8 +170,9 @@ Watch FunctionTrials::make(const Job& job, const std::shared_ptr<jit::CodeVersio
   watch.cached = job.cached;
   watch.won_before = job.settled;
   const MadeRoom room = room_of(job.module, job.unit());
+  const WonChanges won = won_of(job.module, job.plan.function);
   for (size_t i = 0; i < version->loop_cells.size(); ++i) {
-    const LoopStart start = start_of(job, *version, i);
+    const LoopStart start = start_of(job, *version, i, won);
     watch.reported.push_back(start.settled ? TrialState::kKept : TrialState::kComparing);
     const auto watched = std::make_shared<WatchedCell>(
         WatchedCell{.cell = version->loop_cells[i],
@@ -221,6 +240,7 @@ void FunctionTrials::drop(const wasm::Module* module, FuncIndex function) {
     std::erase_if(found->second, is_of_it);
   if (const auto found = made_room_.find(module); found != made_room_.end())
     std::erase_if(found->second, is_of_it);
+  if (const auto found = won_.find(module); found != won_.end()) found->second.erase(function);
 }
 
 void FunctionTrials::move(const wasm::Module* module, const ModuleCode::Exchange& pair) {
@@ -283,6 +303,7 @@ void FunctionTrials::forget(const ModuleCode& code) {
   const std::lock_guard lock(mutex_);
   watches_.erase(code.module().get());
   made_room_.erase(code.module().get());
+  won_.erase(code.module().get());
 }
 
 void FunctionTrials::set_outcome(const wasm::Module* module, FuncIndex function, jit::Site site,
@@ -369,7 +390,7 @@ void FunctionTrials::round(const Round& round) {
 void FunctionTrials::read(const wasm::Module* module, jit::Unit unit, Watch& watch, EngineClock::Time time,
                           News& all) {
   const FuncIndex function = unit.function;
-  bool news = false, pending = false, measuring = false;
+  bool news = false, loses = false, pending = false, measuring = false;
   const uint64_t ticks = read_ticks();
   for (size_t i = 0; i < watch.trials.size(); ++i) {
     const TrialState now = watch.trials[i]->state();
@@ -384,17 +405,32 @@ void FunctionTrials::read(const wasm::Module* module, jit::Unit unit, Watch& wat
     const bool kept = is_kept(status.state);
     if (!kept && status.state != TrialState::kRejected) continue;
     news = true;
+    loses |= !kept;
     price_.note_verdict(kept);
     if (!kept)
       for (const jit::Site& site : made_room_[module][unit].note_loss(watch, i, status.gain)) {
         all.changes.push_back({module, function, site, ChangeState::kNone});
         watch.to_try_again.push_back(site);
       }
+    const auto line_of = [&](const jit::Answer& answer, bool stays) {
+      const std::string_view tuned =
+          answer.has_distance ? jit::traits_of(answer.site.kind).knob.name : std::string_view();
+      return fmt::format(
+          "{} at 0x{:x} in {}: {}, {:+.1f} %{} after {} chunks ({})", to_string(answer.site.kind),
+          answer.site.at.value, module->function_name(function),
+          stays ? "stays as it was won before; with what is new beside it" : to_string(status.state),
+          100 * status.gain, tuned.empty() ? "" : fmt::format(" at {} {}", tuned, status.distance),
+          status.chunks, status.words);
+    };
+    // Of a copy of a loop all may follow what another copy was changed for.
+    std::string line_of_follower;
+    const size_t said = all.lines.size();
     for (const jit::Answer& answer : watch.version->answers) {
       if (!answer.is_applied() || answer.cell != i) continue;
       const bool stays = !kept && watch.pays(answer);
       const ChangeState outcome = kept || stays ? ChangeState::kKept : ChangeState::kRolledBack;
       all.changes.push_back({module, function, answer.site, outcome});
+      if (kept) won_[module][function].note(answer);
       decisions_.change(watch.episode, [&](feedback::Episode& episode) {
         if (episode.outcomes.contains(answer.site) && !stays)
           episode.outcomes.settle(answer.site, {.state = outcome,
@@ -402,22 +438,20 @@ void FunctionTrials::read(const wasm::Module* module, jit::Unit unit, Watch& wat
                                                 .gain = status.gain,
                                                 .why = answer.why + "; " + status.words});
       });
-      if (answer.follows()) continue;
-      const std::string_view tuned =
-          answer.has_distance ? jit::traits_of(answer.site.kind).knob.name : std::string_view();
-      all.lines.push_back(fmt::format(
-          "{} at 0x{:x} in {}: {}, {:+.1f} %{} after {} chunks ({})", to_string(answer.site.kind),
-          answer.site.at.value, module->function_name(function),
-          stays ? "stays as it was won before; with what is new beside it" : to_string(status.state),
-          100 * status.gain, tuned.empty() ? "" : fmt::format(" at {} {}", tuned, status.distance),
-          status.chunks, status.words));
+      if (!answer.follows())
+        all.lines.push_back(line_of(answer, stays));
+      else if (line_of_follower.empty())
+        line_of_follower = line_of(answer, stays);
     }
+    if (all.lines.size() == said && !line_of_follower.empty()) all.lines.push_back(line_of_follower);
   }
   // A trial of a loop that has ended moves no samples, however long it stays open.
   if (news || measuring) all.unsettled.emplace_back(module, unit);
   // Something lost and nothing is open any more: a version without the losers takes over. Loops that do not run hold
   // nothing up for long, and are tried anew in that version; nor do those that learn their ways.
   if (!watch.has_lost()) return;
+  // A version that is on its way takes what is known to pay by then.
+  if (watch.is_replaced && !loses) return;
   if (pending) {
     if (watch.is_replaced) return;
     if (!watch.held_up || news) watch.held_up = time;

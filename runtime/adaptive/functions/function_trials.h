@@ -101,6 +101,18 @@ class MadeRoom {
   double gain_ = 0;  // of what waits
 };
 
+// Which loops of a function won what in this run. One load may be in several loops: of a body that is inlined at several calls, as
+// many copies. What is known to pay in one of them has not been tried in the others.
+class WonChanges {
+ public:
+  void note(const jit::Answer& answer);
+  // Not where another loop won it. What was won in an earlier run may be of any loop.
+  bool may_be_of(const jit::Answer& answer) const;
+
+ private:
+  std::map<jit::Site, std::set<WasmOffset>> loops_;
+};
+
 class FunctionTrials final : public Experiment {
  public:
   using Queue = std::function<void(Job)>;
@@ -178,6 +190,7 @@ class FunctionTrials final : public Experiment {
  private:
   struct News;
   MadeRoom room_of(const wasm::Module* module, jit::Unit unit) const;
+  WonChanges won_of(const wasm::Module* module, FuncIndex function) const;
   // Nothing of what is new in the unit's version pays, and the one before it is there: that is current again.
   bool goes_back(const wasm::Module* module, jit::Unit unit, Watch& watch, News& news);  // under mutex_
   void read(const wasm::Module* module, jit::Unit unit, Watch& watch, EngineClock::Time now,
@@ -202,6 +215,7 @@ class FunctionTrials final : public Experiment {
   mutable std::mutex mutex_;
   std::map<const wasm::Module*, std::map<jit::Unit, Watch>> watches_;
   std::map<const wasm::Module*, std::map<jit::Unit, MadeRoom>> made_room_;
+  std::map<const wasm::Module*, std::map<FuncIndex, WonChanges>> won_;
   DecisionLog::Units compared_;
 };
 

@@ -41,6 +41,8 @@ void SecondCompiles::add(Job job) {
 }
 
 bool SecondCompiles::is_worth_it(const Waiting& waiting) const {
+  // The time is its callees'.
+  if (waiting.job.plan.for_callees) return true;
   return waiting.seconds_run >= kSecondsToGoOn &&
          price_.is_paid_by({.seconds_run = waiting.seconds_run,
                             .may_save = waiting.may_save,

@@ -235,13 +235,15 @@ TEST(Policy, CompilesALoopInBaselineCodeForACalleeThatStallsHoweverFewOfTheSampl
   EXPECT_EQ(plan.action, Action::kOptimize) << plan.reason;
   EXPECT_EQ(plan.nest, LoopIndex(0));
   EXPECT_TRUE(plan.has({kInterleave, WasmOffset(900)}));
-  EXPECT_TRUE(plan.for_callees) << "code without what it asks for gains nothing";
+  EXPECT_TRUE(plan.for_callees);
+  EXPECT_TRUE(plan.only_for_callees) << "code without what it asks for gains nothing";
   EXPECT_FALSE(decide(hot_function(100), {}).for_callees);
   FunctionEvidence hot = e;
   hot.samples_baseline = hot.loops[0].samples = hot.loops[0].samples_baseline = 100;
   hot.seconds_baseline = hot.loops[0].seconds_baseline = hot.loops[0].seconds_run_baseline = 0.1;
   EXPECT_TRUE(decide(hot, {}).has({kInterleave, WasmOffset(900)}));
   EXPECT_TRUE(decide(hot, {}).for_callees) << "whatever else it is compiled for";
+  EXPECT_FALSE(decide(hot, {}).only_for_callees) << "it is hot itself, and gets its first code soon";
   e.changes.put({kInterleave, WasmOffset(900)}, {.state = ChangeState::kNotPossible});
   e.changes.put({kPrefetch, WasmOffset(900)}, {.state = ChangeState::kNotPossible});
   EXPECT_EQ(decide(e, {}).action, Action::kNothing) << "it was looked into";
@@ -271,6 +273,26 @@ TEST(Policy, CompilesTheLoopAroundTheCallAndNotOneAroundManyPhasesForACallee) {
   EXPECT_EQ(plan.nest, LoopIndex(1)) << plan.reason;
   e.loops[1].samples_baseline = 0;
   EXPECT_EQ(decide(e, {}).action, Action::kNothing) << "it does not run";
+}
+
+TEST(Policy, LeavesNoHotLoopWaitingForAnotherAroundItThatIsCompiledForACallee) {
+  FunctionEvidence e = hardly_seen_function();
+  LoopEvidence &around = e.loops[0], &inside = e.loops[1];
+  see_in(around);
+  around.inner_loops = 1;
+  around.end = WasmOffset(300);
+  around.has_nest = around.under_way = true;
+  see_in(inside);
+  inside.end = WasmOffset(270);
+  e.samples_baseline = inside.samples = inside.samples_baseline = 100;
+  e.seconds_baseline = inside.seconds_baseline = inside.seconds_run_baseline = 0.1;
+  EXPECT_NE(decide(e, {}).action, Action::kOptimize) << "the other's code serves it soon";
+  around.only_for_callees = true;
+  const FunctionPlan plan = decide(e, {});
+  EXPECT_EQ(plan.action, Action::kOptimize) << plan.reason;
+  EXPECT_EQ(plan.nest, LoopIndex(1)) << plan.reason;
+  inside.has_nest = inside.under_way = true;
+  EXPECT_NE(decide(e, {}).action, Action::kOptimize) << "it is being compiled";
 }
 
 // Seen so often in baseline code, outside of the nest, which stalls.

@@ -83,7 +83,7 @@ TEST_F(Queue, LeavesWhatCanWaitWaiting) {
   occupy();
   queue_.add(job(1, Later()));
   Job for_callees = job(2, Hot{.seconds = 1});
-  for_callees.plan.for_callees = true;
+  for_callees.plan.for_callees = for_callees.plan.only_for_callees = true;
   queue_.add(std::move(for_callees));
   queue_.add(job(3, Undo()));
   {

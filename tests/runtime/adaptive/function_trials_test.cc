@@ -43,6 +43,21 @@ TEST(Watches, KnowThatAllPaysThatWasKept) {
   EXPECT_EQ(who_pays(watch_of(TrialState::kComparing, {})), (std::vector{false, false}));
 }
 
+// A body that is inlined twice in one loop is searched in two others.
+TEST(WonChanges, AreNotKnownToPayInOtherLoopsThanWonThem) {
+  const auto in = [](WasmOffset loop) {
+    return jit::Answer{.site = kOld, .state = jit::Answer::State::kApplied, .loop = loop};
+  };
+  WonChanges won;
+  EXPECT_TRUE(won.may_be_of(in(WasmOffset(5)))) << "an earlier run may have seen it there";
+  won.note(in(WasmOffset(5)));
+  EXPECT_TRUE(won.may_be_of(in(WasmOffset(5))));
+  EXPECT_FALSE(won.may_be_of(in(WasmOffset(6))));
+  won.note(in(WasmOffset(6)));
+  EXPECT_TRUE(won.may_be_of(in(WasmOffset(5))));
+  EXPECT_TRUE(won.may_be_of(in(WasmOffset(6))));
+}
+
 constexpr jit::Site kRuns{jit::ChangeKind::kInterleave, WasmOffset(7)};
 constexpr jit::Site kRival{jit::ChangeKind::kPrefetch, WasmOffset(9)};
 Watch watch_with(jit::Site site, bool has_rival, TrialState state = TrialState::kRejected) {

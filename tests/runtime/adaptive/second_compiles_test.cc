@@ -76,6 +76,14 @@ TEST_F(SecondCompilesTest, WaitUntilTheFirstCodeRanOnHoweverLongThatTakes) {
   EXPECT_EQ(decisions_.under_way().size(), 1u) << "until it is compiled";
 }
 
+TEST_F(SecondCompilesTest, DoNotWaitWhereTheTimeIsThatOfCallees) {
+  Job of_callees = job();
+  of_callees.plan.for_callees = true;
+  waiting_.add(std::move(of_callees));
+  waiting_.round({});
+  EXPECT_EQ(queued_.size(), 1u);
+}
+
 TEST_F(SecondCompilesTest, WaitForSoMuchTimeThatTrialsMaySaveWhatTheCompileTakes) {
   Job dear = job();
   dear.expected_seconds = 0.1;
