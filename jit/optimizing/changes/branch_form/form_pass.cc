@@ -27,7 +27,6 @@ namespace {
 using llvm::Instruction;
 using llvm::Value;
 
-constexpr double kOperationsACycle = 4;
 // A core does much of this beside other work: what is dearer by less than this is worth a trial.
 constexpr double kDoubt = 3;
 
@@ -184,10 +183,13 @@ class FormChanger {
       more += operations_of(*block) * (1 - shares.at(block));
       lost += shares.at(block) * mispredicted_at_end_of(*block) * kMispredictCycles;
     }
+    // Of these the processor has to guess that they are not gone.
+    double wrong = 0;
+    for (const llvm::BasicBlock* aside : hammock->asides) wrong += shares.at(aside) * kMispredictCycles;
     const Sides sides = sides_of(*hammock, shares);
     more += static_cast<double>(sides.pairs.size() * hammock->branches);
     const double waited = cycles_waited(*candidate.innermost, sides, taken);
-    const double cost = more / kOperationsACycle + waited;
+    const double cost = more / kOperationsACycle + waited + wrong;
     candidate.words = words_of(*hammock) + "; as a branch it loses " + cycles_text(lost) +
                       " cycles to mispredictions, as a select it costs about " + cycles_text(cost);
     if (kDoubt * lost > cost) {
@@ -206,12 +208,6 @@ class FormChanger {
       return arm == hammock.join ? 0 : operations_of(*arm);
     };
     return "arms of " + std::to_string(on(0)) + " and " + std::to_string(on(1)) + " operations";
-  }
-  // By the weights of a branch or select; nothing if it has none.
-  static std::optional<double> weighed_share(const Instruction& instruction) {
-    uint64_t yes = 0, no = 0;
-    if (!llvm::extractBranchWeights(instruction, yes, no) || yes + no == 0) return std::nullopt;
-    return static_cast<double>(yes) / static_cast<double>(yes + no);
   }
   double mispredicted_at_end_of(const llvm::BasicBlock& block) const {
     const llvm::DILocation* const position = ir_.position_of(*block.getTerminator());

@@ -4,9 +4,12 @@
 #include <llvm/IR/CFG.h>
 #include <llvm/IR/InlineAsm.h>
 #include <llvm/IR/IntrinsicInst.h>
+#include <llvm/IR/ProfDataUtils.h>
 
 #include <algorithm>
+#include <utility>
 
+#include "jit/change.h"
 #include "jit/optimizing/changes/branch_form/if_conversion.h"
 #include "jit/optimizing/ir/load_user.h"
 
@@ -18,6 +21,9 @@ using llvm::Instruction;
 
 constexpr unsigned kMostSelectOperations = 32;  // of all blocks
 constexpr size_t kMostBlocks = 16;
+constexpr double kSeldom = 0.15;         // of the executions of a hammock's branch
+constexpr size_t kMostBlocksAside = 32;  // of one way
+constexpr unsigned kMostCopied = 8;      // operations of a block to which a way aside leads
 
 bool is_free(const Instruction& instruction) {
   return is_pin(instruction) || llvm::isa<llvm::PHINode, llvm::ZExtInst, llvm::TruncInst, llvm::BitCastInst,
@@ -65,7 +71,11 @@ std::string_view why_no_arm(const BasicBlock& block) {
 
 class HammockFinder {
  public:
-  HammockFinder(llvm::BranchInst& branch, const llvm::Loop& loop) : loop_(loop) { found_.branch = &branch; }
+  // `leaves_out`: what costs more to execute for nothing than a guess that it is not come to.
+  HammockFinder(llvm::BranchInst& branch, const llvm::Loop& loop, bool leaves_out)
+      : loop_(loop), leaves_out_(leaves_out) {
+    found_.branch = &branch;
+  }
 
   std::expected<Hammock, std::string_view> find() {
     if (found_.branch->getSuccessor(0) == found_.branch->getSuccessor(1))
@@ -74,8 +84,14 @@ class HammockFinder {
       return std::unexpected("it decides whether the loop goes on");
     come_to(*found_.branch);
     while (ends_.size() > 1) {
-      const auto inside = std::ranges::find_if(ends_, [&](const BasicBlock* end) { return is_inside(*end); });
-      if (inside == ends_.end()) return std::unexpected(reason_.empty() ? why_not_met() : reason_);
+      const Shares shares = shares_of_ends();
+      auto inside = std::ranges::find_if(
+          ends_, [&](const BasicBlock* end) { return is_inside(*end) && !is_better_aside(*end, shares); });
+      if (inside == ends_.end()) {
+        if (leave_out_one(shares)) continue;
+        inside = std::ranges::find_if(ends_, [&](const BasicBlock* end) { return is_inside(*end); });
+        if (inside == ends_.end()) return std::unexpected(reason_.empty() ? why_not_met() : reason_);
+      }
       BasicBlock& block = **inside;
       ends_.erase(inside);
       add(block);
@@ -83,18 +99,30 @@ class HammockFinder {
         return std::unexpected("the arms are too long to execute both");
     }
     if (!ends_.empty()) found_.join = ends_.front();
-    if (!both_come_to_join()) return std::unexpected("an arm leaves the loop");
+    if (!both_come_to_join())
+      return std::unexpected(why_aside_.empty() ? "an arm leaves the loop" : why_aside_);
     if (found_.join == &found_.from()) return std::unexpected("an arm is the back edge of a loop");
     return std::move(found_);
   }
 
  private:
-  // All ways to it come through the hammock, and it may be executed for nothing.
+  using Shares = std::map<const BasicBlock*, double>;
+
+  // All ways to it come through the hammock, or from aside, for which there may be a copy.
+  bool is_entered_here(const BasicBlock& block) const {
+    return &block != &found_.from() && &block != loop_.getHeader() &&
+           llvm::all_of(llvm::predecessors(&block), [&](const BasicBlock* before) {
+             return before == &found_.from() || found_.contains(before) ||
+                    (llvm::is_contained(aside_, before) && may_be_copied(block, *before));
+           });
+  }
+  static bool may_be_copied(const BasicBlock& block, const BasicBlock& before) {
+    return block.getUniqueSuccessor() != nullptr && operations_of(block) <= kMostCopied &&
+           llvm::count(llvm::successors(&before), &block) == 1;
+  }
+  // And it may be executed for nothing.
   bool is_inside(const BasicBlock& block) {
-    const bool is_entered_here = llvm::all_of(llvm::predecessors(&block), [&](const BasicBlock* before) {
-      return before == &found_.from() || found_.contains(before);
-    });
-    if (!is_entered_here || &block == &found_.from() || &block == loop_.getHeader()) return false;
+    if (!is_entered_here(block)) return false;
     const std::string_view why = why_no_arm(block);
     if (reason_.empty()) reason_ = why;
     return why.empty();
@@ -115,6 +143,57 @@ class HammockFinder {
         ends_.push_back(to);
     }
   }
+  Shares shares_of_ends() const {
+    return shares_of_blocks(
+        found_, [](const llvm::BranchInst& branch) { return weighed_share(branch).value_or(0.5); });
+  }
+  // A guess that it is not gone costs less, in the mean, than what is executed for nothing.
+  bool is_better_aside(const BasicBlock& block, const Shares& shares) const {
+    const double share = shares.at(&block);
+    return leaves_out_ && share <= kSeldom &&
+           share * kMispredictCycles * kOperationsACycle < (1 - share) * operations_of(block);
+  }
+  // A way that is seldom gone, if there is one that leads where the others meet.
+  bool leave_out_one(const Shares& shares) {
+    std::vector<const BasicBlock*> way;
+    const auto aside = std::ranges::find_if(ends_, [&](const BasicBlock* end) {
+      if (!is_entered_here(*end) || shares.at(end) > kSeldom) return false;
+      way = way_to_another_end(*end);
+      return !way.empty();
+    });
+    if (aside == ends_.end()) return false;
+    aside_.insert(aside_.end(), way.begin(), way.end());
+    found_.asides.push_back(*aside);
+    found_.exits += static_cast<unsigned>(llvm::pred_size(*aside));
+    ends_.erase(aside);
+    why_aside_ = std::exchange(reason_, {});
+    return true;
+  }
+  // Its blocks, entered through the first alone, and left for one other end, or for what is out of the loop. Empty: it is not like that.
+  std::vector<const BasicBlock*> way_to_another_end(const BasicBlock& begin) const {
+    std::vector<const BasicBlock*> way{&begin};
+    const BasicBlock* end = nullptr;
+    for (size_t i = 0; i < way.size(); ++i) {
+      if (way.size() > kMostBlocksAside) return {};
+      for (const BasicBlock* to : llvm::successors(way[i])) {
+        if (leaves(*to) || llvm::is_contained(way, to)) continue;
+        if (!llvm::is_contained(ends_, to)) {
+          if (to == &found_.from() || to == loop_.getHeader()) return {};
+          way.push_back(to);
+        } else if (end == nullptr || end == to) {
+          end = to;
+        } else {
+          return {};
+        }
+      }
+    }
+    const bool is_entered_at_begin = std::ranges::all_of(way, [&](const BasicBlock* block) {
+      return block == &begin || llvm::all_of(llvm::predecessors(block), [&](const BasicBlock* before) {
+               return llvm::is_contained(way, before);
+             });
+    });
+    return end != nullptr && is_entered_at_begin ? way : std::vector<const BasicBlock*>();
+  }
   bool leaves(const BasicBlock& block) const { return !loop_.contains(&block); }
   // Each way of the branch does, sooner or later.
   bool both_come_to_join() const {
@@ -134,9 +213,12 @@ class HammockFinder {
   }
 
   const llvm::Loop& loop_;
+  const bool leaves_out_;
   Hammock found_;
-  std::vector<BasicBlock*> ends_;  // of the ways so far that are in the loop, each once
+  std::vector<const BasicBlock*> aside_;  // what was left out
+  std::vector<BasicBlock*> ends_;         // of the ways so far that are in the loop, each once
   std::string_view reason_;
+  std::string_view why_aside_;  // the last one was left out
 };
 
 }  // namespace
@@ -160,7 +242,14 @@ unsigned operations_of(const BasicBlock& block) {
 }
 
 std::expected<Hammock, std::string_view> find_hammock(llvm::BranchInst& branch, const llvm::Loop& loop) {
-  return HammockFinder(branch, loop).find();
+  auto hammock = HammockFinder(branch, loop, true).find();
+  return hammock ? std::move(hammock) : HammockFinder(branch, loop, false).find();
+}
+
+std::optional<double> weighed_share(const Instruction& instruction) {
+  uint64_t yes = 0, no = 0;
+  if (!llvm::extractBranchWeights(instruction, yes, no) || yes + no == 0) return std::nullopt;
+  return static_cast<double>(yes) / static_cast<double>(yes + no);
 }
 
 std::map<const BasicBlock*, double> shares_of_blocks(const Hammock& hammock, const TakenShare& taken) {

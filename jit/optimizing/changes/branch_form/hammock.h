@@ -13,6 +13,13 @@
 //                  │ └> exit 2
 //                  └> exit 1
 //
+// A way that is seldom gone, and that cannot be executed for nothing, is left out: as what a merge does with keys that are equal.
+// It is gone instead of the join, where the ways meet, and leads there itself.
+//
+//     from ─┬─> a ─┬───────────┐
+//           └─> b ─┼───────────┴─> join <─┐
+//                  └> aside ──────────────┘
+//
 // Term: V. N. Kas'janov, "Distinguishing Hammocks in a Directed Graph", Soviet Mathematics Doklady, 1975.
 #pragma once
 
@@ -22,30 +29,35 @@
 #include <expected>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string_view>
 #include <vector>
 
 namespace hindsight::jit::optimizing {
 
+inline constexpr double kOperationsACycle = 4;  // of a processor
+
 struct Hammock {
   llvm::BranchInst* branch = nullptr;
   std::vector<llvm::BasicBlock*> blocks;  // each after those that lead to it
   llvm::BasicBlock* join = nullptr;
-  unsigned operations = 0;  // those that cost something
-  unsigned accesses = 0;    // loads and stores
-  unsigned branches = 1;    // conditional ones, with its own
-  unsigned exits = 0;       // edges that leave the loop
+  unsigned operations = 0;                // those that cost something
+  unsigned accesses = 0;                  // loads and stores
+  unsigned branches = 1;                  // conditional ones, with its own
+  unsigned exits = 0;                     // edges that leave the loop, or lead aside
+  std::vector<llvm::BasicBlock*> asides;  // where ways that are seldom gone begin
 
   llvm::BasicBlock& from() const { return *branch->getParent(); }
   bool contains(const llvm::BasicBlock* block) const;
   // What the branch's way to this successor may come to, that included: blocks, exits and the join.
   std::set<const llvm::BasicBlock*> come_to_by(const llvm::BasicBlock* way) const;
-  // Of a block that a way of it comes to: it is out of the loop.
+  // Of a block that a way of it comes to: it is out of the loop, or aside.
   bool is_exit(const llvm::BasicBlock* block) const { return block != join && !contains(block); }
 };
 
-// The hammock of a conditional branch of this innermost loop, or why it cannot be executed whole.
+// The hammock of a conditional branch of this innermost loop, or why it cannot be executed whole. Which ways are seldom gone say the
+// weights of branches.
 std::expected<Hammock, std::string_view> find_hammock(llvm::BranchInst& branch, const llvm::Loop& loop);
 
 // Those of a block that cost something.
@@ -54,6 +66,8 @@ unsigned operations_of(const llvm::BasicBlock& block);
 // The share of executions of the hammock's branch that come to a block. `taken`: of a branch, the share that goes to its
 // first successor.
 using TakenShare = std::function<double(const llvm::BranchInst&)>;
+// By the weights of the branch; nothing if it has none.
+std::optional<double> weighed_share(const llvm::Instruction& instruction);
 std::map<const llvm::BasicBlock*, double> shares_of_blocks(const Hammock& hammock, const TakenShare& taken);
 
 }  // namespace hindsight::jit::optimizing

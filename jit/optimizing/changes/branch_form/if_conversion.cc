@@ -6,6 +6,7 @@
 #include <llvm/IR/ProfDataUtils.h>
 #include <llvm/Transforms/Utils/BasicBlockUtils.h>
 #include <llvm/Transforms/Utils/Local.h>
+#include <llvm/Transforms/Utils/ValueMapper.h>
 
 #include <algorithm>
 #include <functional>
@@ -66,13 +67,15 @@ class Converter {
   }
 
   void convert() {
+    for (BasicBlock* block : hammock_.blocks) copy_for_asides(*block);
+    const double leaves = kRarely + share_aside();
     BasicBlock* const leaving = way_out();
     for (BasicBlock* block : hammock_.blocks) move(*block);
     join();
     if (leaving != nullptr)
       b_.CreateCondBr(brought(
                           *hammock_.join, [&](BasicBlock&) { return b_.getFalse(); }, b_.getTrue()),
-                      leaving, hammock_.join, ir_.branch_weights(kRarely, 1 - kRarely));
+                      leaving, hammock_.join, ir_.branch_weights(leaves, 1 - leaves));
     else
       b_.CreateBr(hammock_.join);
     hammock_.branch->eraseFromParent();
@@ -84,8 +87,43 @@ class Converter {
  private:
   using ByLast = std::function<Value*(BasicBlock& last)>;
 
-  // The branches of the hammock once more, for those ways alone that leave the loop: where the first of them is. What they ask
-  // for is known by then. Null: no way leaves it.
+  // Of what the hammock shares with ways aside these get a copy.
+  void copy_for_asides(BasicBlock& block) {
+    std::vector<BasicBlock*> from_aside;
+    for (BasicBlock* before : llvm::predecessors(&block))
+      if (before != &from_ && !hammock_.contains(before)) from_aside.push_back(before);
+    for (BasicBlock* before : from_aside) {
+      BasicBlock* const copy = BasicBlock::Create(ir_.context, "aside", from_.getParent(), hammock_.join);
+      llvm::ValueToValueMapTy copies;
+      for (llvm::PHINode& phi : block.phis()) {
+        copies[&phi] = phi.getIncomingValueForBlock(before);
+        phi.removeIncomingValue(before, /*DeletePHIIfEmpty=*/false);
+      }
+      for (const Instruction& instruction : llvm::make_range(block.getFirstNonPHIIt(), block.end())) {
+        Instruction* const made = instruction.clone();
+        made->insertInto(copy, copy->end());
+        llvm::RemapInstruction(made, copies, llvm::RF_NoModuleLevelChanges | llvm::RF_IgnoreMissingLocals);
+        copies[&instruction] = made;
+      }
+      for (llvm::PHINode& phi : block.getUniqueSuccessor()->phis()) {
+        Value* const value = phi.getIncomingValueForBlock(&block);
+        const auto copied = copies.find(value);
+        phi.addIncoming(copied == copies.end() ? value : static_cast<Value*>(copied->second), copy);
+      }
+      before->getTerminator()->replaceSuccessorWith(&block, copy);
+    }
+  }
+
+  double share_aside() const {
+    const auto shares = shares_of_blocks(
+        hammock_, [](const llvm::BranchInst& branch) { return weighed_share(branch).value_or(0.5); });
+    double share = 0;
+    for (const BasicBlock* aside : hammock_.asides) share += shares.at(aside);
+    return share;
+  }
+
+  // The branches of the hammock once more, for those ways alone that leave the loop or lead aside: where the first of them is. What
+  // they ask for is known by then. Null: no way does.
   BasicBlock* way_out() {
     if (hammock_.exits == 0) return nullptr;
     std::map<const BasicBlock*, BasicBlock*> again;  // by the block whose branch it has
