@@ -54,6 +54,7 @@ Result<jit::Optimizer*> CodeServices::optimizer() {
     auto loaded = load_optimizer();
     if (!loaded) {
       optimizer_error_ = loaded.error();
+      has_no_optimizer_.store(true, std::memory_order_relaxed);
       return std::unexpected(loaded.error());
     }
     optimizer_ = std::move(*loaded);

@@ -55,6 +55,8 @@ class CodeServices {
   // Opens libhindsight-optimizing.so at the first call (tens of milliseconds). Thread-safe. Error kResource
   // names the places tried; it is remembered.
   Result<jit::Optimizer*> optimizer();
+  // That has failed, and will not be tried again. Relaxed: whoever does not see it yet asks in vain once more.
+  bool has_no_optimizer() const { return has_no_optimizer_.load(std::memory_order_relaxed); }
   // The files of the optimizing tier and of LLVM as they were when it was opened; empty: it has not been.
   struct CompilerFiles {
     std::string optimizer;  // file_identity (machine_identity.h)
@@ -97,6 +99,7 @@ class CodeServices {
   ForkSafeMutex optimizer_mutex_;  // protects what follows
   std::unique_ptr<jit::Optimizer> optimizer_;
   std::optional<Error> optimizer_error_;
+  std::atomic<bool> has_no_optimizer_{false};  // read without the mutex
   std::optional<CompilerFiles> compiler_files_;
   // Relaxed: only keep lines from being said twice.
   std::array<std::atomic<bool>, kSystemFailures> failures_said_{};

@@ -48,7 +48,7 @@ FunctionPlanner::FunctionPlanner(const EngineParts& engine, FunctionTrials& tria
 
 void FunctionPlanner::round(const Round& round) {
   waits_ = false;
-  if (!engine_.policy.optimize) return;
+  if (!engine_.policy.optimize || engine_.services.has_no_optimizer()) return;
   Questions questions;
   // What a version shows is looked at soon after it came, and less and less often from then on.
   const double wait = std::max(kFirstLook, governor_.seconds_since_version() / 2);

@@ -60,6 +60,22 @@ TEST_F(Command, ATimeoutNeedsNoQuotaOfSignals) {
   ASSERT_EQ(setrlimit(RLIMIT_SIGPENDING, &before), 0);
 }
 
+// A copy of the library, with no optimizing tier beside it.
+TEST_F(Command, SaysOnceThatThereIsNoOptimizingTierAndDecidesNothingAnyMore) {
+  fs::copy_file(HINDSIGHT_LIBRARY, path(HINDSIGHT_LIBRARY_NAME));
+  const std::string module = file("spin.wat", R"((module (func (export "spin") (param $n i32) (result i32)
+    (loop $l (br_if $l (local.tee $n (i32.sub (local.get $n) (i32.const 1))))) (local.get $n))))");
+  const Outcome outcome = program({"/usr/bin/env", "LD_LIBRARY_PATH=" + path(""), HINDSIGHT_COMMAND, "run",
+                                   "-v", "--invoke", "spin", module, "400000000"});
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(outcome.out, "0\n") << outcome.err;
+  if (outcome.err.find("no optimizing tier") == std::string::npos)
+    GTEST_SKIP() << "it is found elsewhere: " << outcome.err;
+  size_t failed = 0;
+  for (size_t at = 0; (at = outcome.err.find("cannot be opened", at)) != std::string::npos; ++at) ++failed;
+  EXPECT_LE(failed, 8u) << outcome.err;  // compiles that were under way
+}
+
 TEST_F(Command, ATimeoutBoundsAStartFunction) {
   HINDSIGHT_SKIP_WITHOUT_PROMPT_SIGNALS();
   const std::string module =
