@@ -84,9 +84,7 @@ class Nests {
   }
   // Its code is there or being made: by the next iteration of the loop, or of the one around it, it is entered. What takes
   // long, for the sake of what a loop calls, is not waited for by loops inside that are hot themselves.
-  bool is_served(int32_t place) const {
-    return has_code(place) || e_.loops[place].under_way || sums_[place].waits;
-  }
+  bool is_served(int32_t place) const { return has_code(place) || sums_[place].waits; }
   // The loop whose nest is to serve it; -1: none can be a nest.
   int32_t root_of(int32_t place) const {
     int32_t root = root_near(place);
@@ -401,7 +399,7 @@ std::optional<FunctionPlan> Nests::ask_for_stalls(const FunctionEvidence& view, 
 
 std::optional<FunctionPlan> Nests::compile_for_callee(const CalleeEvidence& callee) const {
   const auto place = static_cast<int32_t>(callee.called_in.value);
-  if (is_served(place) || sums_[place].under_way || sums_[place].samples <= 0) return std::nullopt;
+  if (has_code(place) || sums_[place].under_way || sums_[place].samples <= 0) return std::nullopt;
   const int32_t root = root_near(place);
   if (root < 0 || e_.loops[root].set_aside || !is_unit(root) || !is_affordable(root)) return std::nullopt;
   const FunctionEvidence view = view_of_code(root);

@@ -69,6 +69,16 @@ LoopStart start_of(const Job& job, const jit::CodeVersion& version, size_t cell,
   return start;
 }
 
+// What is kept for one of a module's units or functions, or nothing yet.
+template <typename Key, typename Known>
+Known known_of(const std::map<const wasm::Module*, std::map<Key, Known>>& all, const wasm::Module* module,
+               Key key) {
+  const auto of_module = all.find(module);
+  if (of_module == all.end()) return {};
+  const auto found = of_module->second.find(key);
+  return found == of_module->second.end() ? Known() : found->second;
+}
+
 bool is_split(const feedback::Candidate& candidate) {
   return candidate.site() == feedback::version_site(jit::ChangeKind::kSplitCold);
 }
@@ -145,18 +155,12 @@ FunctionTrials::FunctionTrials(CodeServices& services, feedback::Monitor& monito
 
 MadeRoom FunctionTrials::room_of(const wasm::Module* module, jit::Unit unit) const {
   const std::lock_guard lock(mutex_);
-  const auto of_module = made_room_.find(module);
-  if (of_module == made_room_.end()) return {};
-  const auto of_unit = of_module->second.find(unit);
-  return of_unit == of_module->second.end() ? MadeRoom() : of_unit->second;
+  return known_of(made_room_, module, unit);
 }
 
 WonChanges FunctionTrials::won_of(const wasm::Module* module, FuncIndex function) const {
   const std::lock_guard lock(mutex_);
-  const auto of_module = won_.find(module);
-  if (of_module == won_.end()) return {};
-  const auto of_function = of_module->second.find(function);
-  return of_function == of_module->second.end() ? WonChanges() : of_function->second;
+  return known_of(won_, module, function);
 }
 
 Watch FunctionTrials::make(const Job& job, const std::shared_ptr<jit::CodeVersion>& version) {

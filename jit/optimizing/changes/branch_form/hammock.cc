@@ -164,6 +164,7 @@ class HammockFinder {
     if (aside == ends_.end()) return false;
     aside_.insert(aside_.end(), way.begin(), way.end());
     found_.asides.push_back(*aside);
+    found_.share_aside += shares.at(*aside);
     found_.exits += static_cast<unsigned>(llvm::pred_size(*aside));
     ends_.erase(aside);
     why_aside_ = std::exchange(reason_, {});

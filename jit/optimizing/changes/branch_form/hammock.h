@@ -47,6 +47,7 @@ struct Hammock {
   unsigned branches = 1;                  // conditional ones, with its own
   unsigned exits = 0;                     // edges that leave the loop, or lead aside
   std::vector<llvm::BasicBlock*> asides;  // where ways that are seldom gone begin
+  double share_aside = 0;                 // of the executions of its branch, by weights
 
   llvm::BasicBlock& from() const { return *branch->getParent(); }
   bool contains(const llvm::BasicBlock* block) const;

@@ -68,7 +68,7 @@ class Converter {
 
   void convert() {
     for (BasicBlock* block : hammock_.blocks) copy_for_asides(*block);
-    const double leaves = kRarely + share_aside();
+    const double leaves = kRarely + hammock_.share_aside;
     BasicBlock* const leaving = way_out();
     for (BasicBlock* block : hammock_.blocks) move(*block);
     join();
@@ -112,14 +112,6 @@ class Converter {
       }
       before->getTerminator()->replaceSuccessorWith(&block, copy);
     }
-  }
-
-  double share_aside() const {
-    const auto shares = shares_of_blocks(
-        hammock_, [](const llvm::BranchInst& branch) { return weighed_share(branch).value_or(0.5); });
-    double share = 0;
-    for (const BasicBlock* aside : hammock_.asides) share += shares.at(aside);
-    return share;
   }
 
   // The branches of the hammock once more, for those ways alone that leave the loop or lead aside: where the first of them is. What
