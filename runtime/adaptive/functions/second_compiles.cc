@@ -41,7 +41,7 @@ void SecondCompiles::add(Job job) {
 }
 
 bool SecondCompiles::is_worth_it(const Waiting& waiting) const {
-  // The time is its callees'.
+  // The time is its callees': its own says nothing.
   if (waiting.job.plan.for_callees) return true;
   return waiting.seconds_run >= kSecondsToGoOn &&
          price_.is_paid_by({.seconds_run = waiting.seconds_run,

@@ -2,7 +2,8 @@
 // ended, and what is to be tried in its loops makes that take several times as long. So the first compile makes none of it,
 // and its code takes over soon. Here jobs wait for their second one, until that code has run for a while, and for so long that
 // it is to be expected that trials save more than the compile takes (feedback/policy/stakes.h). Many a loop has ended by then,
-// and nothing is tried in it.
+// and nothing is tried in it. Where loads of callees are among what is to be tried the second one is made at once: the time is
+// theirs, and the loop's own code hardly runs.
 //
 // As V8 and HotSpot have it with their tiers, but with the same compiler twice.
 //
