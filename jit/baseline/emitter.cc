@@ -127,6 +127,17 @@ void Emitter::count_down(int32_t at, uint32_t n, RareStub stub) {
   call_unless(x86::CondCode::kNS, stub);
 }
 
+void Emitter::compare_counter(int32_t at) {
+  put32(0x007e8341u | static_cast<uint32_t>(at) << 24);
+  *at_++ = 0;
+}
+
+void Emitter::look_at(int32_t at, RareStub stub) {
+  room();
+  compare_counter(at);
+  call_unless(x86::CondCode::kNS, stub);
+}
+
 void Emitter::count_run_and_branch(uint32_t n, RareStub stub) {
   room();
   subtract_from_counter(kThreadLwpInstructions, n);

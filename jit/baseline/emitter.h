@@ -99,6 +99,8 @@ class Emitter : public x86::EmitterImplicitT<Emitter> {
   // `sub dword [r14 + at], n`, and a call of `stub` where the result is negative. The call stands where it is made: out
   // of line it would take twice the code.
   void count_down(int32_t at, uint32_t n, RareStub stub);
+  // `cmp dword [r14 + at], 0`, and a call of `stub` where it is negative.
+  void look_at(int32_t at, RareStub stub);
   // Counts `n` instructions and a branch down, with one call for either: of the instructions', without the branch being
   // counted, or of the branch's.
   void count_run_and_branch(uint32_t n, RareStub stub);
@@ -220,6 +222,7 @@ class Emitter : public x86::EmitterImplicitT<Emitter> {
   void use_label(Label label);  // its distance, in the four bytes to come
   asmjit::Error by_asmjit(asmjit::InstId inst, const asmjit::Operand_* operands, size_t count);
   void subtract_from_counter(int32_t at, uint32_t n);
+  void compare_counter(int32_t at);
   // call [r14 + a displacement of 8 bits]
   static uint32_t call_bytes(RareStub stub) {
     static_assert(kThreadRareStubs + 8 * kRareStubs <= 128);

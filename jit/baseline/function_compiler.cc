@@ -225,7 +225,7 @@ void FunctionCompiler::emit_loop_entries() {
       a_.dec(x86::rax);
       a_.jnz(again);
     }
-    if (has_turns()) a_.mov(turns(), 0);
+    if (has_turns()) begin_turns();
     a_.jmp(loop.header);
   }
 }

@@ -111,9 +111,13 @@ struct Control {
   bool in_innermost_loop = false;  // the loop around this, or this one, contains no loops
   bool counts_turns = false;       // kLoop, for a value record at its end
   bool varies = false;             // of such a loop: its last comparison is not with a constant
-  WasmOffset offset;               // of a loop that does
-  uint32_t base = 0;               // operand-stack height below the block's parameters
-  uint32_t stamp = 0;              // the last br_table that saw this block, and what it jumps to
+  uint32_t loop = kNoIndex;        // the innermost loop around this, or this one, in controls_
+  uint32_t branches = 0;           // kLoop: those in it, and in no loop of it, so far; back edges are none
+  uint32_t conditional_back_edges = 0;
+  bool calls = false;  // kLoop: something in it may count in another function
+  WasmOffset offset;   // of a loop that does
+  uint32_t base = 0;   // operand-stack height below the block's parameters
+  uint32_t stamp = 0;  // the last br_table that saw this block, and what it jumps to
   Label stamped;
   Label label;            // loop: header; others: end
   Label else_label;       // kIf; kCatch: where the next clause is tried, if one may be
@@ -289,25 +293,31 @@ class FunctionCompiler {
   void count_instructions(TraceEnd end = TraceEnd::kFallThrough, RunRecorder::Moved moved = {});
   // Before a count_branch() or count_jump(), which counts the run unless it is traced.
   void end_traced_run(TraceEnd end, RunRecorder::Moved moved = {});
-  void count_run_and(RareStub branch, RareStub both);
+  // `loop`: of whose back edges this is one, or null.
+  void count_run_and(RareStub branch, RareStub both, const Control* loop);
   enum class Jumps : uint8_t { kIfTaken, kIfNotTaken };  // what the conditional jump does
-  void count_branch(const Condition& condition, const Label& taken, const Label& not_taken, Jumps jumps);
-  void count_jump(const Label& target);
-  void count_computed_jump();  // target in r11
+  void count_branch(const Condition& condition, const Label& taken, const Label& not_taken, Jumps jumps,
+                    const Control* loop = nullptr);
+  void count_jump(const Control& loop);
+  void count_computed_jump(const Control* loop);  // target in r11
+  void count_one_branch(RareStub stub, const Control* loop);
   // `value` is popped or about to be consumed, and nobody has changed its register or slot since. No flags
   // may be alive.
   void sample_value(const Entry& value, uint32_t site_flags);
   void sample_callee();                            // whose FuncRef is in rax
   void sample_choice(const Condition& condition);  // of a select in an innermost loop
   // The trip count of an innermost loop is counted in a slot of the frame after the operands. These loops do
-  // not contain each other, so one slot is enough.
+  // not contain each other, so one slot is enough. Where back edges count, it has what the counter of branches was before the loop.
   bool has_turns() const { return samples_values() && !body_.loops.empty(); }
   x86::Mem turns() const { return slot(locals_count() + body_.max_stack, 4); }  // from 0 downwards
-  void begin_turns(WasmOffset loop);  // of the loop that was opened last
+  void begin_turns();
   void count_turn();
+  bool knows_turns(const Control& loop) const;
   void sample_turns(const Control& loop);
   template <typename Load>
   void sample_site(uint32_t site_flags, const Load& load);
+  // Back edges alone take from the counter of branches, also for the branches of their loop.
+  bool counts_back_edges() const { return options_.lwp_counting && !options_.lwp_instructions && !recorder_; }
   bool counts_instructions() const { return options_.lwp_counting && options_.lwp_instructions; }
   bool samples_values() const { return options_.lwp_counting || recorder_; }
 

@@ -8,11 +8,15 @@
 // Branches are br_if, if, br_table and the back edges of loops by br. "Taken" is WebAssembly's: the condition
 // of a br_if or if was not zero. The target is where execution goes on, taken or not.
 //
+// In a loop, reading, writing and reading a counter again is what most iterations would wait for. So, unless instructions are
+// counted too, back edges alone take from it, for themselves and half of their loop's branches. The other branches of a loop look
+// whether it is negative: from where a record is due until the unit has seen enough, every branch comes to its stub (GuestUnit).
+//
 // Values are those that a later compilation may specialize on:
 // - The table index of a call_indirect, the callee's index of a call_ref.
 // - The divisor of an integer division whose divisor is no constant.
 // - The byte count of memory.copy, memory.fill and memory.init.
-// - Which of its operands a select chose.
+// - Which of its operands a select chose. Where back edges alone count, while branches are looked at.
 // - The trip count of an innermost loop that is left at its end, unless it compares there with a constant other than 0.
 //
 // Indices and divisors are sampled after the instruction's checks of them, so only one that was used is recorded (an INT_MIN / -1 still
@@ -25,6 +29,13 @@
 #include "jit/baseline/stubs.h"
 
 namespace hindsight::jit::baseline {
+namespace {
+
+// What a back edge counts for: itself, and about half of the other branches of its loop. Of an innermost loop it is always the same,
+// as the trip count is found by it.
+constexpr uint32_t kBranchesATurn = 2;
+
+}  // namespace
 
 void FunctionCompiler::end_traced_run(TraceEnd end, RunRecorder::Moved moved) {
   if (recorder_) count_instructions(end, moved);
@@ -39,31 +50,43 @@ void FunctionCompiler::count_instructions(TraceEnd end, RunRecorder::Moved moved
 
 // Directly before the comparison, to which the stub looks ahead. Ends the straight run too.
 void FunctionCompiler::count_branch(const Condition& condition, const Label& taken, const Label& not_taken,
-                                    Jumps jumps) {
+                                    Jumps jumps, const Control* loop) {
   trace_outcome(condition, taken, not_taken);
   if (jumps == Jumps::kIfTaken)
-    count_run_and(RareStub::kBranch, RareStub::kRunAndBranch);
+    count_run_and(RareStub::kBranch, RareStub::kRunAndBranch, loop);
   else
-    count_run_and(RareStub::kBranchNotTaken, RareStub::kRunAndBranchNotTaken);
+    count_run_and(RareStub::kBranchNotTaken, RareStub::kRunAndBranchNotTaken, loop);
 }
 
 // Directly before the jump.
-void FunctionCompiler::count_jump(const Label& target) {
-  trace_jump(target);
-  count_run_and(RareStub::kJump, RareStub::kRunAndJump);
+void FunctionCompiler::count_jump(const Control& loop) {
+  trace_jump(loop.label);
+  count_run_and(RareStub::kJump, RareStub::kRunAndJump, &loop);
 }
 
-void FunctionCompiler::count_run_and(RareStub branch, RareStub both) {
+void FunctionCompiler::count_run_and(RareStub branch, RareStub both, const Control* loop) {
   const uint32_t n = std::exchange(pending_instructions_, 0);
   if (!options_.lwp_counting) return;
   if (n == 0 || !counts_instructions())
-    a_.count_down(kThreadLwpBranches, 1, branch);
+    count_one_branch(branch, loop);
   else
     a_.count_run_and_branch(n, both);
 }
 
-void FunctionCompiler::count_computed_jump() {
-  if (options_.lwp_counting) a_.count_down(kThreadLwpBranches, 1, RareStub::kComputedJump);
+void FunctionCompiler::count_one_branch(RareStub stub, const Control* loop) {
+  if (!counts_back_edges()) return a_.count_down(kThreadLwpBranches, 1, stub);
+  if (loop != nullptr) {
+    return a_.count_down(kThreadLwpBranches,
+                         loop->in_innermost_loop ? kBranchesATurn : 1 + loop->branches / 2, stub);
+  }
+  const uint32_t around = controls_.back().loop;
+  if (around == kNoIndex) return a_.count_down(kThreadLwpBranches, 1, stub);
+  ++controls_[around].branches;
+  a_.look_at(kThreadLwpBranches, stub);
+}
+
+void FunctionCompiler::count_computed_jump(const Control* loop) {
+  if (options_.lwp_counting) count_one_branch(RareStub::kComputedJump, loop);
 }
 
 // `load` brings the value to r11, and may use no other register.
@@ -72,7 +95,10 @@ void FunctionCompiler::sample_site(uint32_t site_flags, const Load& load) {
   if (!samples_values()) return;
   const Label record = a_.new_label();
   const Label resume = a_.new_label();
-  a_.sub(x86::dword_ptr(x86::r14, kThreadLwpValues), 1);
+  if (site_flags == kValueSiteSelect && counts_back_edges())
+    a_.cmp(x86::dword_ptr(x86::r14, kThreadLwpBranches), 0);
+  else
+    a_.sub(x86::dword_ptr(x86::r14, kThreadLwpValues), 1);
   a_.js(record);
   a_.bind(resume);
   out_of_line(record, [this, load, site_flags, resume] {
@@ -120,14 +146,24 @@ void FunctionCompiler::sample_choice(const Condition& condition) {
   });
 }
 
-void FunctionCompiler::begin_turns(WasmOffset loop) {
-  controls_.back().counts_turns = true;
-  controls_.back().offset = loop;
-  a_.mov(turns(), 0);
+void FunctionCompiler::begin_turns() {
+  if (!counts_back_edges()) {
+    a_.mov(turns(), 0);
+    return;
+  }
+  a_.mov(x86::r11d, x86::dword_ptr(x86::r14, kThreadLwpBranches));
+  a_.mov(turns(), x86::r11d);
 }
 
 void FunctionCompiler::count_turn() {
-  a_.sub(turns(), 1);
+  if (!counts_back_edges()) a_.sub(turns(), 1);
+}
+
+// The counter of branches tells how many back edges there were if it went down by nothing else, and by each in every iteration. If it
+// was reloaded meanwhile the number is wrong: once in so many branches, so it is never the usual one.
+bool FunctionCompiler::knows_turns(const Control& loop) const {
+  if (!loop.counts_turns || !loop.varies) return false;
+  return !counts_back_edges() || (!loop.calls && loop.conditional_back_edges == 1);
 }
 
 // The record is the loop's, not its end's.
@@ -135,7 +171,13 @@ void FunctionCompiler::sample_turns(const Control& loop) {
   const WasmOffset end = std::exchange(offset_, loop.offset);
   sample_site(kValueSiteLoop, [this] {
     a_.mov(x86::r11d, turns());
-    a_.neg(x86::r11d);
+    if (counts_back_edges()) {
+      a_.sub(x86::r11d, x86::dword_ptr(x86::r14, kThreadLwpBranches));
+      a_.sar(x86::r11d, 1);
+      static_assert(kBranchesATurn == 2);
+    } else {
+      a_.neg(x86::r11d);
+    }
   });
   offset_ = end;
 }

@@ -47,24 +47,36 @@ void GuestUnit::instructions(jit::ThreadState& thread, const void* pc) {
   thread.lwp_instructions = reload(kInstructionInterval);
 }
 
+// Where only back edges take from the counter, the branch at which it runs out is always one of them. So some of the branches that
+// follow go by, and one of these is recorded. Selects that come by meanwhile are recorded too, about as many as one in
+// kValueInterval.
 void GuestUnit::branch(jit::ThreadState& thread, const void* pc, bool taken, const void* target) {
   lwp::BranchBursts& bursts = unit_->branch_bursts();
   if (bursts.active()) {
     const bool more = bursts.add(reinterpret_cast<uint64_t>(pc), taken, reinterpret_cast<uint64_t>(target));
-    thread.lwp_branches = more ? 0 : reload(kBranchInterval);  // 0: the next branch comes here too
+    thread.lwp_branches = more ? kEveryBranch : reload(kBranchInterval);
     return;
   }
+  if (passing_ < 0) passing_ = static_cast<int32_t>(random_ >> 8 & 7);
+  if (passing_ > 0) {
+    --passing_;
+    thread.lwp_branches = kEveryBranch;
+    return;
+  }
+  passing_ = -1;
   lwp::record_event(unit_->ring(),
                     lwp::make_branch_record(reinterpret_cast<uint64_t>(pc),
                                             reinterpret_cast<uint64_t>(target), taken, std::nullopt));
-  thread.lwp_branches = bursts.begin() ? 0 : reload(kBranchInterval);
+  thread.lwp_branches = bursts.begin() ? kEveryBranch : reload(kBranchInterval);
 }
 
 void GuestUnit::value(jit::ThreadState& thread, const void* pc, uint32_t wasm_offset, uint64_t value,
                       uint32_t site_flags) {
+  const bool beside_branches = thread.lwp_values >= 0;
+  if (beside_branches && unit_->branch_bursts().active()) return;  // thousands of branches
   lwp::record_event(unit_->ring(), lwp::make_value_record(reinterpret_cast<uint64_t>(pc), value, wasm_offset,
                                                           static_cast<uint16_t>(site_flags)));
-  thread.lwp_values = reload(kValueInterval);
+  if (!beside_branches) thread.lwp_values = reload(kValueInterval);
 }
 
 // What the guest marks is looked at along time, so these records, unlike counted events, carry theirs.

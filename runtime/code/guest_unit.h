@@ -37,6 +37,8 @@ class GuestUnit final : public LwpSink {
   bool insert_value(const void* pc, uint64_t data2, uint32_t data1, uint16_t flags) override;
 
  private:
+  static constexpr int32_t kEveryBranch = -1;  // the counter while every branch is to come by
+
   // The counter's next start: the interval with its low bits random, as the control block's Random field
   // asks.
   int32_t reload(int32_t interval);
@@ -47,6 +49,7 @@ class GuestUnit final : public LwpSink {
   const bool listens_;  // the unit hands records out
   const OwnerProcess owner_;
   uint64_t random_;
+  int32_t passing_ = -1;  // branches that go by before one is recorded; negative: none is due
 };
 
 }  // namespace hindsight::rt

@@ -1,6 +1,6 @@
 // Branch-outcome bursts: a few thousand consecutive branches of one guest thread, every one of them, as
-// instrumented code retires them. Between bursts a branch costs what it always costs, a decrement. A burst
-// begins where an ordinary branch record was due anyway, by reloading the counter with 0, so that every
+// instrumented code retires them. Between bursts a branch costs what it always costs, a decrement or a look. A
+// burst begins where an ordinary branch record was due anyway, by leaving the counter negative, so that every
 // following branch comes here too.
 //
 // The branches are consecutive because that is what a predictor's history is made of. Outcomes seen one in

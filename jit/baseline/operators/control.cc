@@ -206,9 +206,12 @@ void FunctionCompiler::control(const Instr& instr) {
 void FunctionCompiler::enter_block(const Instr& instr, Control::Kind kind) {
   flush_all();
   const bool in_innermost_loop = kind != Control::Kind::kLoop && controls_.back().in_innermost_loop;
+  const uint32_t loop =
+      kind == Control::Kind::kLoop ? static_cast<uint32_t>(controls_.size()) : controls_.back().loop;
   Control& control = controls_.emplace_back();
   control.kind = kind;
   control.in_innermost_loop = in_innermost_loop;
+  control.loop = loop;
   control.type = instr.block;
   control.base = static_cast<uint32_t>(stack_.size()) - instr.block.param_count();
   control.label = a_.new_label();
@@ -222,7 +225,11 @@ void FunctionCompiler::enter_loop(const Instr& instr) {
   controls_.back().in_innermost_loop = innermost_[loop];
   // The back edges are not known yet: no cached local survives.
   forget_locals();
-  if (innermost_[loop] && samples_values()) begin_turns(instr.offset);
+  if (innermost_[loop] && samples_values()) {
+    controls_.back().counts_turns = true;
+    controls_.back().offset = instr.offset;
+    begin_turns();
+  }
   if (innermost_[loop]) a_.align_code(64);
   a_.bind(controls_.back().label);
   if (options_.loop_entries && !body_.has_handlers && !body_.has_tail_calls && !options_.trace) {
@@ -305,7 +312,7 @@ void FunctionCompiler::do_end() {
       return;
     case Control::Kind::kLoop: {
       // Jumps to a loop go to its header: its end is nothing but where it is left, usually.
-      if (control.counts_turns && control.varies && reachable_) sample_turns(control);
+      if (reachable_ && knows_turns(control)) sample_turns(control);
       end_of_nests(control);
       controls_.pop_back();
       return;
@@ -408,7 +415,7 @@ void FunctionCompiler::branch(uint32_t depth) {
     count_instructions(TraceEnd::kFallThrough, moved);
   move_results(branch_arity(to), to.base);
   if (to.kind == Control::Kind::kLoop)
-    count_jump(to.label);
+    count_jump(to);
   else
     merge_cache(to);
   a_.jmp(to.label);
@@ -426,8 +433,10 @@ void FunctionCompiler::branch_if(uint32_t depth, const Condition& condition) {
   // A trace is told of the return on a way of its own.
   const bool direct = returns ? arity == 0 && !recorder_ : arity == 0 || in_place;
   const Label go_on = a_.new_label();
+  const Control* const loop = to.kind == Control::Kind::kLoop ? &to : nullptr;
+  if (loop != nullptr) ++to.conditional_back_edges;
   if (direct) {
-    count_branch(condition, to.label, go_on, Jumps::kIfTaken);
+    count_branch(condition, to.label, go_on, Jumps::kIfTaken, loop);
     emit_condition(condition);
     jump_if(condition, to.label);
     a_.bind(go_on);
@@ -439,7 +448,7 @@ void FunctionCompiler::branch_if(uint32_t depth, const Condition& condition) {
     return;
   }
   const Label taken = a_.new_label();
-  count_branch(condition, taken, go_on, Jumps::kIfNotTaken);
+  count_branch(condition, taken, go_on, Jumps::kIfNotTaken, loop);
   emit_condition(condition);
   jump_if(condition.inverted(), go_on);
   a_.bind(taken);
@@ -462,12 +471,14 @@ void FunctionCompiler::branch_table(const Instr& instr) {
   flush_all();
   const uint32_t stamp = ++br_tables_;
   std::vector<uint32_t> with_moves;
+  const Control* loop = nullptr;
   JumpTable table;
   table.label = a_.new_label();
   table.targets.reserve(reader_.br_table().size());
   for (const uint32_t depth : reader_.br_table()) {
     ++steps_;
     Control& to = control_at(depth);
+    if (to.kind == Control::Kind::kLoop) loop = &to;
     if (to.stamp != stamp) {
       to.stamp = stamp;
       if (needs_moves(to)) {
@@ -493,7 +504,7 @@ void FunctionCompiler::branch_table(const Instr& instr) {
     trace_word(gp(index, true));
     a_.mov(x86::r11, gp(index, true));
   }
-  count_computed_jump();
+  count_computed_jump(loop);
   a_.jmp(x86::r11);
   for (const uint32_t depth : with_moves) {
     Control& to = control_at(depth);

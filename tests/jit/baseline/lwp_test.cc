@@ -177,6 +177,44 @@ TEST_F(LwpTest, InstructionsAndBranchesAreCountedExactly) {
   EXPECT_EQ(count(*instance, "back", {i32(3)}), (Counts{3 * 8 + 3 + 1, 7}));
 }
 
+// Rows of $n iterations with two ifs and a way out, and an if for each row.
+constexpr const char* kRows = R"((module (func (export "rows") (param $m i32) (param $n i32) (result i32)
+  (local $k i32) (local $sum i32)
+  (block $out
+    (loop $rows
+      (local.set $k (local.get $n))
+      (if (i32.and (local.get $m) (i32.const 1)) (then (local.set $sum (i32.add (local.get $sum) (i32.const 100)))))
+      (loop $row
+        (if (i32.and (local.get $k) (i32.const 1)) (then (local.set $sum (i32.add (local.get $sum) (i32.const 1)))))
+        (if (i32.and (local.get $k) (i32.const 2)) (then (local.set $sum (i32.add (local.get $sum) (i32.const 10)))))
+        (br_if $out (i32.eq (local.get $k) (i32.const 1000)))
+        (br_if $row (local.tee $k (i32.sub (local.get $k) (i32.const 1)))))
+      (br_if $rows (local.tee $m (i32.sub (local.get $m) (i32.const 1))))))
+  (local.get $sum))))";
+
+TEST_F(LwpTest, BackEdgesCountForTheBranchesOfTheirLoopsWhereInstructionsAreNotCounted) {
+  compile_options_.lwp_instructions = false;
+  auto instance = instantiate(kLoop);
+  EXPECT_EQ(count(*instance, "sum", {i32(10)}), (Counts{0, 2 * 10}));
+  EXPECT_EQ(count(*instance, "if", {i32(1)}), (Counts{0, 1})) << "outside of loops every branch counts";
+  EXPECT_EQ(count(*instance, "table", {i32(1)}), (Counts{0, 1}));
+  EXPECT_EQ(count(*instance, "back", {i32(3)}), (Counts{0, 2 * 3}));
+  auto rows = instantiate(kRows);
+  // An outer loop's back edge counts for itself and half of the one branch of its own.
+  EXPECT_EQ(count(*rows, "rows", {i32(3), i32(8)}), (Counts{0, 3 * (8 * 2 + 1)}));
+}
+
+TEST_F(LwpTest, EveryBranchComesByWhileTheCounterIsNegative) {
+  compile_options_.lwp_instructions = false;
+  auto instance = instantiate(kRows, {.branch_period = 0});
+  instance->thread().lwp_branches = 1000;
+  EXPECT_EQ(instance->call("rows", {i32(3), i32(8)}), returns({i32(2 * 100 + 3 * (4 + 4 * 10))}));
+  EXPECT_TRUE(instance->branch_records.empty());
+  instance->thread().lwp_branches = -1;
+  EXPECT_EQ(instance->call("rows", {i32(3), i32(8)}), returns({i32(2 * 100 + 3 * (4 + 4 * 10))}));
+  EXPECT_EQ(instance->branch_records.size(), 3u * (8 * 4 + 2));
+}
+
 TEST_F(LwpTest, RecordsOfEveryEventLeaveTheProgramAlone) {
   auto quiet = instantiate(kLoop);
   auto loud = instantiate(kLoop, {.instruction_period = 1, .branch_period = 1});
@@ -421,7 +459,60 @@ TEST_F(LwpTest, AValueRecordSaysWhatASelectInAnInnermostLoopChoseBy) {
   EXPECT_EQ(instance->call("differ", {f64(NAN), f64(1)}), returns({i32(10)}));
 }
 
-TEST_F(LwpTest, AValueRecordSaysHowOftenAnInnermostLoopWentRound) {
+TEST_F(LwpTest, SelectsAreRecordedWhileTheCounterOfBranchesIsNegativeWhereInstructionsAreNotCounted) {
+  compile_options_.lwp_instructions = false;
+  auto instance = instantiate_sampling(R"((module
+    (func (export "flag") (param i32 i64) (result i64)
+      (loop (result i64) local.get 1 i64.const 5 local.get 0 select))))");
+  EXPECT_EQ(instance->call("flag", {i32(6), i64(9)}), returns({i64(9)}));
+  EXPECT_TRUE(value_records.empty());
+  EXPECT_EQ(instance->thread().lwp_values, 0) << "its counter is for other values";
+  instance->thread().lwp_branches = -1;
+  expect_record(*instance, "flag", {i32(6), i64(9)}, 0x1b, 1, kValueSiteSelect);
+  expect_record(*instance, "flag", {i32(0), i64(9)}, 0x1b, 0, kValueSiteSelect);
+}
+
+TEST_F(LwpTest, TripCountsThatBackEdgesDoNotTellAreNotRecorded) {
+  compile_options_.lwp_instructions = false;
+  auto instance = instantiate_sampling(R"((module
+    (func $callee (param i32) (result i32) (if (local.get 0) (then (return (i32.const 1)))) (i32.const 2))
+    (func (export "plain") (param $n i32) (result i32)
+      (loop $l (br_if $l (local.tee $n (i32.sub (local.get $n) (i32.const 1))))) (local.get $n))
+    (func (export "jumps") (param $n i32) (result i32)
+      (loop $l
+        (local.set $n (i32.sub (local.get $n) (i32.const 1)))
+        (if (i32.eq (local.get $n) (i32.const 3)) (then (br $l)))
+        (br_if $l (local.get $n)))
+      (local.get $n))
+    (func (export "calls") (param $n i32) (result i32)
+      (loop $l (drop (call $callee (local.get $n))) (br_if $l (local.tee $n (i32.sub (local.get $n) (i32.const 1)))))
+      (local.get $n))
+    (func (export "continues") (param $n i32) (result i32)
+      (loop $l
+        (local.set $n (i32.sub (local.get $n) (i32.const 1)))
+        (br_if $l (i32.eq (local.get $n) (i32.const 3)))
+        (br_if $l (local.get $n)))
+      (local.get $n))))");
+  for (const char* name : {"plain", "jumps"}) {
+    value_records.clear();
+    EXPECT_EQ(instance->call(name, {i32(7)}), returns({i32(0)}));
+    ASSERT_EQ(value_records.size(), 1u) << name;
+    EXPECT_EQ(value_records[0].value, 7u) << name;
+    EXPECT_EQ(value_records[0].site_flags, kValueSiteLoop);
+  }
+  for (const char* name : {"calls", "continues"}) {
+    value_records.clear();
+    EXPECT_EQ(instance->call(name, {i32(7)}), returns({i32(0)}));
+    EXPECT_TRUE(value_records.empty()) << name;
+  }
+}
+
+class LwpTripsTest : public LwpTest, public ::testing::WithParamInterface<bool> {};
+INSTANTIATE_TEST_SUITE_P(Instructions, LwpTripsTest, ::testing::Bool(),
+                         [](const auto& counted) { return counted.param ? "AreCounted" : "AreNotCounted"; });
+
+TEST_P(LwpTripsTest, AValueRecordSaysHowOftenAnInnermostLoopWentRound) {
+  compile_options_.lwp_instructions = GetParam();
   // Rows of $n iterations, of a constant number, and of as many as it takes to leave by the middle.
   auto instance =
       instantiate_sampling(R"((module (func (export "rows") (param $m i32) (param $n i32) (result i32)
