@@ -27,6 +27,7 @@ const shares = new Map();
 const places = [];
 let wrong = 0;
 let all = 0;
+let programs = 0;
 
 function add(program, place, reason, share) {
   shares.set(reason, (shares.get(reason) ?? 0) + share);
@@ -52,6 +53,7 @@ for (const workload of chooseWorkloads(readManifest(), { suites, names })) {
     wrong += 1;
     continue;
   }
+  programs += 1;
   const module = JSON.parse(readFileSync(profile, 'utf8')).modules[0];
   const samples = module.samples.reduce((sum, f) => sum + f.samples, 0);
   const entries = outcomes(module);
@@ -74,6 +76,11 @@ rmSync(folder, { recursive: true });
 console.log('| share of stalls | what became of it |\n|---|---|');
 for (const [reason, share] of [...shares].sort((a, b) => b[1] - a[1]))
   console.log(`| ${(100 * share / all).toFixed(1)} % | ${reason} |`);
+const sharesOf = (is) => [...shares].reduce((sum, [reason, share]) => sum + (is(reason) ? share : 0), 0) / all;
+const percent = (share) => `${(100 * share).toFixed(1)} %`;
+console.log(`\n${percent(sharesOf((r) => r.startsWith('refused: ')))} refused, ` +
+  `${percent(sharesOf((r) => r.endsWith(': rolled back')))} tried and taken back, ${percent(sharesOf((r) => r.startsWith('not ')))} not asked for, ` +
+  `of ${programs} programs`);
 if (options.places) {
   console.log();
   for (const p of places.sort((a, b) => b.share - a.share))
