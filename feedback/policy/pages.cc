@@ -107,16 +107,22 @@ PageJudgement judge_pages(const PageProgress& progress, const PagePlan& plan, co
   const PageGain& gain = progress.gain;
   const double margin = config.page_trial_errors * gain.error;
   PageJudgement judgement;
-  judgement.words = fmt::format(
-      "a stall on moved pages takes {:.0f} to {:.0f} % of one beside them ({} samples while they moved)",
-      100 * std::max(0.0, 1 - gain.saved - margin), 100 * (1 - gain.saved + margin), gain.samples);
-  if (gain.samples == 0) judgement.words = "no stall was sampled while the pages moved";
+  const bool is_told = static_cast<double>(gain.samples) >= config.min_page_trial_samples;
+  if (gain.samples == 0)
+    judgement.words = "no stall was sampled while the pages moved";
+  else if (!is_told)  // from so few the interval would be any
+    judgement.words = fmt::format("{} stall{} sampled while the pages moved", gain.samples,
+                                  gain.samples == 1 ? " was" : "s were");
+  else
+    judgement.words = fmt::format(
+        "a stall on moved pages takes {:.0f} to {:.0f} % of one beside them ({} samples while they moved)",
+        100 * std::max(0.0, 1 - gain.saved - margin), 100 * (1 - gain.saved + margin), gain.samples);
   const bool holds = progress.held_seconds > 0;
   const bool is_over = progress.held_seconds >= config.most_page_hold_seconds;
   const auto pays = [&](double saved) {
     return saved * plan.stall_share * progress.seconds >= progress.left_seconds;
   };
-  if (static_cast<double>(gain.samples) < config.min_page_trial_samples) {
+  if (!is_told) {
     // Stalls that prefetches hide are hardly sampled; the time of their loops says what the whole gave.
     if (holds && !is_over)
       judgement.verdict = PageVerdict::kHold;

@@ -138,8 +138,12 @@ TEST(Pages, AreNotJudgedByAFewSamplesAndSaySo) {
       judge_pages({.gain = {.samples = 20, .saved = -0.3, .error = 0.1}, .seconds = 4, .left_seconds = 0.5},
                   plan, config);
   EXPECT_EQ(few.verdict, PageVerdict::kGoOn);
-  EXPECT_EQ(few.words,
-            "a stall on moved pages takes 114 to 146 % of one beside them (20 samples while they moved)");
+  EXPECT_EQ(few.words, "20 stalls were sampled while the pages moved");
+  EXPECT_EQ(
+      judge_pages({.gain = {.samples = 400, .saved = -0.3, .error = 0.1}, .seconds = 4, .left_seconds = 0},
+                  plan, config)
+          .words,
+      "a stall on moved pages takes 114 to 146 % of one beside them (400 samples while they moved)");
   EXPECT_EQ(judge_pages({.gain = {}, .seconds = 4, .left_seconds = 0.5}, plan, config).words,
             "no stall was sampled while the pages moved");
 }
