@@ -83,7 +83,7 @@ let beside;
 try {
   beside = compare('busy');
 } finally {
-  for (const process of busy) process.kill('SIGKILL');
+  for (const child of busy) child.kill('SIGKILL');
 }
 if (wrong > 0) process.exit(1);
 process.exit(idle > 1.005 || beside > 1.01 ? 3 : 0);

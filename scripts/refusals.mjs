@@ -73,17 +73,17 @@ for (const workload of chooseWorkloads(readManifest(), { suites, names })) {
 }
 rmSync(folder, { recursive: true });
 
+const percent = (share) => `${(100 * share).toFixed(1)} %`;
 console.log('| share of stalls | what became of it |\n|---|---|');
 for (const [reason, share] of [...shares].sort((a, b) => b[1] - a[1]))
-  console.log(`| ${(100 * share / all).toFixed(1)} % | ${reason} |`);
+  console.log(`| ${percent(share / all)} | ${reason} |`);
 const sharesOf = (is) => [...shares].reduce((sum, [reason, share]) => sum + (is(reason) ? share : 0), 0) / all;
-const percent = (share) => `${(100 * share).toFixed(1)} %`;
 console.log(`\n${percent(sharesOf((r) => r.startsWith('refused: ')))} refused, ` +
   `${percent(sharesOf((r) => r.endsWith(': rolled back')))} tried and taken back, ${percent(sharesOf((r) => r.startsWith('not ')))} not asked for, ` +
   `of ${programs} programs`);
 if (options.places) {
   console.log();
   for (const p of places.sort((a, b) => b.share - a.share))
-    if (p.share >= 0.01) console.log(`${(100 * p.share).toFixed(1)} % of ${p.program}: ${p.place}: ${p.reason}`);
+    if (p.share >= 0.01) console.log(`${percent(p.share)} of ${p.program}: ${p.place}: ${p.reason}`);
 }
 process.exit(wrong === 0 ? 0 : 1);

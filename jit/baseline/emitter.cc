@@ -127,14 +127,10 @@ void Emitter::count_down(int32_t at, uint32_t n, RareStub stub) {
   call_unless(x86::CondCode::kNS, stub);
 }
 
-void Emitter::compare_counter(int32_t at) {
-  put32(0x007e8341u | static_cast<uint32_t>(at) << 24);
-  *at_++ = 0;
-}
-
 void Emitter::look_at(int32_t at, RareStub stub) {
   room();
-  compare_counter(at);
+  put32(0x007e8341u | static_cast<uint32_t>(at) << 24);  // as subtract_from_counter()
+  *at_++ = 0;
   call_unless(x86::CondCode::kNS, stub);
 }
 

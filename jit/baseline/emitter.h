@@ -222,7 +222,6 @@ class Emitter : public x86::EmitterImplicitT<Emitter> {
   void use_label(Label label);  // its distance, in the four bytes to come
   asmjit::Error by_asmjit(asmjit::InstId inst, const asmjit::Operand_* operands, size_t count);
   void subtract_from_counter(int32_t at, uint32_t n);
-  void compare_counter(int32_t at);
   // call [r14 + a displacement of 8 bits]
   static uint32_t call_bytes(RareStub stub) {
     static_assert(kThreadRareStubs + 8 * kRareStubs <= 128);

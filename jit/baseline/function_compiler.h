@@ -113,9 +113,10 @@ struct Control {
   bool varies = false;             // of such a loop: its last comparison is not with a constant
   uint32_t loop = kNoIndex;        // the innermost loop around this, or this one, in controls_
   uint32_t branches = 0;           // kLoop: those in it, and in no loop of it, so far; back edges are none
-  uint32_t conditional_back_edges = 0;
-  bool calls = false;  // kLoop: something in it may count in another function
-  WasmOffset offset;   // of a loop that does
+  bool has_conditional_back_edge = false;  // kLoop
+  // kLoop: an iteration may take from the counter of branches by more than one of its back edges.
+  bool counts_otherwise = false;
+  WasmOffset offset;   // of a loop that counts turns
   uint32_t base = 0;   // operand-stack height below the block's parameters
   uint32_t stamp = 0;  // the last br_table that saw this block, and what it jumps to
   Label stamped;
@@ -316,6 +317,8 @@ class FunctionCompiler {
   void sample_turns(const Control& loop);
   template <typename Load>
   void sample_site(uint32_t site_flags, const Load& load);
+  template <typename Load>
+  void record_if_negative(uint32_t site_flags, const Load& load);
   // Back edges alone take from the counter of branches, also for the branches of their loop.
   bool counts_back_edges() const { return options_.lwp_counting && !options_.lwp_instructions && !recorder_; }
   bool counts_instructions() const { return options_.lwp_counting && options_.lwp_instructions; }

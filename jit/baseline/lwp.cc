@@ -76,6 +76,11 @@ void FunctionCompiler::count_run_and(RareStub branch, RareStub both, const Contr
 void FunctionCompiler::count_one_branch(RareStub stub, const Control* loop) {
   if (!counts_back_edges()) return a_.count_down(kThreadLwpBranches, 1, stub);
   if (loop != nullptr) {
+    // Every way but a jump may be passed without ending the iteration, and another loop's ends none of this one.
+    Control& innermost = controls_[controls_.back().loop];
+    if (stub != RareStub::kJump &&
+        (&innermost != loop || std::exchange(innermost.has_conditional_back_edge, true)))
+      innermost.counts_otherwise = true;
     return a_.count_down(kThreadLwpBranches,
                          loop->in_innermost_loop ? kBranchesATurn : 1 + loop->branches / 2, stub);
   }
@@ -93,12 +98,15 @@ void FunctionCompiler::count_computed_jump(const Control* loop) {
 template <typename Load>
 void FunctionCompiler::sample_site(uint32_t site_flags, const Load& load) {
   if (!samples_values()) return;
+  a_.sub(x86::dword_ptr(x86::r14, kThreadLwpValues), 1);
+  record_if_negative(site_flags, load);
+}
+
+// By the flags of a counter.
+template <typename Load>
+void FunctionCompiler::record_if_negative(uint32_t site_flags, const Load& load) {
   const Label record = a_.new_label();
   const Label resume = a_.new_label();
-  if (site_flags == kValueSiteSelect && counts_back_edges())
-    a_.cmp(x86::dword_ptr(x86::r14, kThreadLwpBranches), 0);
-  else
-    a_.sub(x86::dword_ptr(x86::r14, kThreadLwpValues), 1);
   a_.js(record);
   a_.bind(resume);
   out_of_line(record, [this, load, site_flags, resume] {
@@ -136,14 +144,17 @@ void FunctionCompiler::sample_value(const Entry& value, uint32_t site_flags) {
 // next iteration waits for what was chosen and comes soon; most selects are elsewhere.
 void FunctionCompiler::sample_choice(const Condition& condition) {
   if (!controls_.back().in_innermost_loop) return;
-  sample_site(kValueSiteSelect, [this, condition] {
+  const auto load = [this, condition] {
     const Label first = a_.new_label();
     emit_condition(condition);
     a_.mov(x86::r11d, asmjit::imm(1));  // leaves the flags alone
     jump_if(condition, first);
     a_.mov(x86::r11d, asmjit::imm(0));
     a_.bind(first);
-  });
+  };
+  if (!counts_back_edges()) return sample_site(kValueSiteSelect, load);
+  a_.cmp(x86::dword_ptr(x86::r14, kThreadLwpBranches), 0);
+  record_if_negative(kValueSiteSelect, load);
 }
 
 void FunctionCompiler::begin_turns() {
@@ -159,11 +170,10 @@ void FunctionCompiler::count_turn() {
   if (!counts_back_edges()) a_.sub(turns(), 1);
 }
 
-// The counter of branches tells how many back edges there were if it went down by nothing else, and by each in every iteration. If it
-// was reloaded meanwhile the number is wrong: once in so many branches, so it is never the usual one.
+// The counter of branches tells how many back edges there were if each iteration took from it once. If it was reloaded meanwhile the
+// number is wrong: once in so many branches, so it is never the usual one.
 bool FunctionCompiler::knows_turns(const Control& loop) const {
-  if (!loop.counts_turns || !loop.varies) return false;
-  return !counts_back_edges() || (!loop.calls && loop.conditional_back_edges == 1);
+  return loop.counts_turns && loop.varies && !(counts_back_edges() && loop.counts_otherwise);
 }
 
 // The record is the loop's, not its end's.

@@ -434,7 +434,6 @@ void FunctionCompiler::branch_if(uint32_t depth, const Condition& condition) {
   const bool direct = returns ? arity == 0 && !recorder_ : arity == 0 || in_place;
   const Label go_on = a_.new_label();
   const Control* const loop = to.kind == Control::Kind::kLoop ? &to : nullptr;
-  if (loop != nullptr) ++to.conditional_back_edges;
   if (direct) {
     count_branch(condition, to.label, go_on, Jumps::kIfTaken, loop);
     emit_condition(condition);

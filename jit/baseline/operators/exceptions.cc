@@ -40,7 +40,8 @@ void FunctionCompiler::exception_instruction(const Instr& instr) {
 // --- throwing
 
 void FunctionCompiler::note_call() {
-  if (const uint32_t loop = controls_.back().loop; loop != kNoIndex) controls_[loop].calls = true;
+  // What is called counts its own branches.
+  if (const uint32_t loop = controls_.back().loop; loop != kNoIndex) controls_[loop].counts_otherwise = true;
   if (handler_ == kNoIndex) return;
   use_handler(handler_);
   caught_calls_.push_back({static_cast<uint32_t>(a_.offset()), handler_});

@@ -492,6 +492,19 @@ TEST_F(LwpTest, TripCountsThatBackEdgesDoNotTellAreNotRecorded) {
         (local.set $n (i32.sub (local.get $n) (i32.const 1)))
         (br_if $l (i32.eq (local.get $n) (i32.const 3)))
         (br_if $l (local.get $n)))
+      (local.get $n))
+    (func (export "continues_the_loop_around") (param $n i32) (result i32) (local $m i32)
+      (loop $rows
+        (local.set $m (i32.add (local.get $m) (i32.const 1)))
+        (loop $l
+          (br_if $rows (i32.eq (local.get $m) (i32.const 0)))
+          (br_if $l (local.tee $n (i32.sub (local.get $n) (i32.const 1))))))
+      (local.get $n))
+    (func (export "chooses") (param $n i32) (result i32)
+      (loop $l
+        (local.set $n (i32.sub (local.get $n) (i32.const 1)))
+        (block (br_table 0 $l 0 (i32.eq (local.get $n) (i32.const 3))))
+        (br_if $l (local.get $n)))
       (local.get $n))))");
   for (const char* name : {"plain", "jumps"}) {
     value_records.clear();
@@ -500,7 +513,7 @@ TEST_F(LwpTest, TripCountsThatBackEdgesDoNotTellAreNotRecorded) {
     EXPECT_EQ(value_records[0].value, 7u) << name;
     EXPECT_EQ(value_records[0].site_flags, kValueSiteLoop);
   }
-  for (const char* name : {"calls", "continues"}) {
+  for (const char* name : {"calls", "continues", "continues_the_loop_around", "chooses"}) {
     value_records.clear();
     EXPECT_EQ(instance->call(name, {i32(7)}), returns({i32(0)}));
     EXPECT_TRUE(value_records.empty()) << name;
