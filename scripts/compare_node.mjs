@@ -3,7 +3,7 @@
 // start-up included; checks every answer while timing.
 //
 // Usage: node compare_node.mjs [options] [NAME...]
-//     --suites A,B       only these suites (compute, vector, simd, branch, memory, call)
+//     --suites A,B       only these suites (samples/README.md lists them; elsewhere is one of them)
 //     --runs N           rounds (default 5); the order within a round alternates
 //     --quick            the workloads' quick arguments
 //     --mode on|off      hindsight's --feedback (default off)
