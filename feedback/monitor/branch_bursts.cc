@@ -41,7 +41,9 @@ void Monitor::ask_for_bursts() {
     if (one) branches.schedule.want_one();
     // A burst that was asked for and not begun: no baseline code runs, and none needs to be looked at.
     if (bursts.requested()) continue;
-    if (branches.schedule.due(std::chrono::duration<double>(now - branches.begin).count(), watched_.size()))
+    // It cannot have run for longer than it is there, which costs no call of the kernel to know.
+    if (std::chrono::duration<double>(now - branches.begin).count() < branches.schedule.next()) continue;
+    if (branches.schedule.due(seconds_run(*watched), watched_.size()))
       bursts.request(lwp::BranchBursts::kMostOutcomes);
   }
 }

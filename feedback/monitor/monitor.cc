@@ -163,8 +163,12 @@ void Monitor::detach(const lwp::Unit* unit) {
   ended_bursts_ += (*found)->unit->branch_bursts().begun();
   ended_refused_ += (*found)->unit->branch_bursts().refused();
   ended_emitted_ += (*found)->unit->ring().emitted();
-  ended_seconds_ += std::max(0.0, seconds_of((*found)->thread) - (*found)->seconds_at_attach);
+  ended_seconds_ += seconds_run(**found);
   watched_.erase(found);
+}
+
+double Monitor::seconds_run(const Watched& watched) {
+  return std::max(0.0, seconds_of(watched.thread) - watched.seconds_at_attach);
 }
 
 void Monitor::set_frequency(uint32_t hz) {
@@ -239,8 +243,7 @@ uint64_t Monitor::emitted() const {
 double Monitor::guest_seconds() const {
   std::lock_guard lock(mutex_);
   double sum = ended_seconds_;
-  for (const auto& watched : watched_)
-    sum += std::max(0.0, seconds_of(watched->thread) - watched->seconds_at_attach);
+  for (const auto& watched : watched_) sum += seconds_run(*watched);
   return sum;
 }
 

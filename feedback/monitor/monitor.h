@@ -176,6 +176,8 @@ class Monitor {
   void note_broken_off(const char* why) noexcept;
   void open_counters();
   void drain(Watched& watched);
+  // CPU time, since it was attached.
+  static double seconds_run(const Watched& watched);
   void ask_for_bursts();
   void attribute_bursts(Watched& watched);
   uint32_t number_of(const std::shared_ptr<const wasm::Module>& module);

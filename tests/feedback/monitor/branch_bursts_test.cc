@@ -36,9 +36,9 @@ TEST(BurstSchedule, BehindASeriesBurstsAreRareUntilTheNextIsWanted) {
   const uint64_t first = in_seconds(0.25);
   EXPECT_GE(first, BurstSchedule::kSeries);
   EXPECT_LE(first, BurstSchedule::kSeries + 2);
-  const uint64_t steady = in_seconds(10);
-  EXPECT_GE(steady, 75u);
-  EXPECT_LE(steady, 120u);
+  const uint64_t steady = in_seconds(4.5);
+  EXPECT_GE(steady, 30u);
+  EXPECT_LE(steady, 60u);
   schedule.begin_series();
   EXPECT_GE(in_seconds(0.5), BurstSchedule::kSeries);
 }
@@ -57,11 +57,40 @@ TEST(BurstSchedule, ManyThreadsTogetherHaveAsManyBurstsAsOne) {
   uint64_t bursts = 0;
   for (uint64_t seed = 1; seed <= 16; ++seed) {
     BurstSchedule schedule(seed * 7919);
-    for (double now = 0; now < 40; now += 0.001) schedule.due(now, 16);
+    for (double now = 0; now < 5; now += 0.001) schedule.due(now, 16);
     bursts += schedule.bursts() - BurstSchedule::kSeries;
   }
-  EXPECT_GE(bursts, 300u);  // 10 a second
-  EXPECT_LE(bursts, 500u);
+  EXPECT_GE(bursts, 30u);  // 10 a second
+  EXPECT_LE(bursts, 75u);
+}
+
+TEST(BurstSchedule, BurstsOfLongRunsAreOneASecondUntilASeriesIsWanted) {
+  BurstSchedule schedule(5);
+  double now = 0;
+  const auto until = [&](double end) {
+    const uint64_t before = schedule.bursts();
+    for (; now < end; now += 0.001) schedule.due(now);
+    return schedule.bursts() - before;
+  };
+  until(100);
+  const uint64_t late = until(200);
+  EXPECT_GE(late, 70u);
+  EXPECT_LE(late, 130u);
+  schedule.begin_series();
+  EXPECT_GE(until(now + 0.25), BurstSchedule::kSeries);
+}
+
+TEST(BurstSchedule, NothingIsDueBeforeTheTimeThatItNames) {
+  BurstSchedule schedule(5);
+  EXPECT_EQ(schedule.next(), 0);
+  for (double now = 0; now < 20; now += 0.001) {
+    const double next = schedule.next();
+    if (schedule.due(now)) {
+      ASSERT_GE(now, next);
+    }
+  }
+  schedule.want_one();
+  EXPECT_EQ(schedule.next(), 0);
 }
 
 TEST(BurstSchedule, IsBoundedWhateverIsAskedFor) {
