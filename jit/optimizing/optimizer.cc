@@ -197,6 +197,16 @@ class Compilation {
     HINDSIGHT_TRY(budget_.check());
     HINDSIGHT_TRY(optimize(ir, *machine, changes, times_, timer_, limits, budget_));
     HINDSIGHT_TRY(budget_.check());
+    if (request_.only_with_changes && changes.cells.empty()) {
+      at_work.reset();
+      machines_.give_back(request_.tuning, std::move(machine));
+      result_.version = std::make_unique<CodeVersion>();
+      result_.version->function = request_.function;
+      result_.version->tier = Tier::kOptimized;
+      result_.version->nest = request_.nest;
+      result_.version->answers = changes.answers();
+      return {};
+    }
     HINDSIGHT_TRY(limits.check_grown());
     if (llvm::Function* const whole = ir.module.getFunction(kEntryName)) split_early_return(ir, *whole);
     for (llvm::Function& function : ir.module) read_context_where_needed(function);

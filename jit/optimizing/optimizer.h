@@ -68,6 +68,9 @@ struct OptimizeRequest {
   // Callees whose calls in loops stay inlined as in a version that this one is compared with, though no load of theirs is asked
   // for any more.
   std::vector<FuncIndex> inlined;
+  // Ends before code generation where no change in a loop came to be: the version then has answers and no code (`memory` is empty). For
+  // whoever has code already that is without them.
+  bool only_with_changes = false;
   // Null, or a wish of whoever waits. Once true, the compilation ends soon (what is left of a pass, some milliseconds at most) with an
   // error of kind kResource. Outlives the call.
   const std::atomic<bool>* abandoned = nullptr;

@@ -228,6 +228,12 @@ Result<ModuleCode::Optimized> ModuleCode::optimize(jit::OptimizeRequest request)
   Optimized made{.version = nullptr,
                  .begun_anew = std::move(result->begun_anew),
                  .left_out = std::move(result->left_out)};
+  if (!result->version->memory) {
+    made.version = std::move(result->version);
+    const std::lock_guard lock(mutex_);
+    counts_.optimized_seconds += made.version->compile_seconds;
+    return made;
+  }
   HINDSIGHT_ASSIGN(made.version, hold_for_speed(chargeable(std::move(result->version))));
   // The optimizer's library has a counter of its own; ids are unique in the process.
   made.version->id = jit::CodeRegistry::next_version_id();

@@ -99,6 +99,7 @@ class ModuleCode final : public CodeSource, public std::enable_shared_from_this<
     std::string begun_anew;  // as in OptimizeResult
     std::string left_out;
   };
+  // Where the request asked for no code without changes, the version may have none (OptimizeRequest::only_with_changes).
   // request.module and request.options are filled in. On a compile thread: wherever the stack is shorter, a long
   // function may not leave enough of it. kResource, too: no room for the code.
   Result<Optimized> optimize(jit::OptimizeRequest request);

@@ -26,6 +26,12 @@ bool may_turn_out_wrong(const feedback::FunctionPlan& plan) {
       });
 }
 
+void leave_out_weights(feedback::FunctionPlan& plan) {
+  std::erase_if(plan.candidates, [](const feedback::Candidate& candidate) {
+    return candidate.kind() == jit::ChangeKind::kWeighBranches;
+  });
+}
+
 }  // namespace
 
 jit::OptimizeRequest FunctionCompiler::request_of(const Job& job, const ModuleCode& code) const {
@@ -65,10 +71,8 @@ std::optional<Job> FunctionCompiler::first_of(const Job& job, const ModuleCode& 
       (!job.plan.nest && code.version(job.plan.function, jit::Tier::kOptimized) != nullptr))
     return std::nullopt;
   Job first = job;
-  // Nor weights of branches: what is tried is compared with code that has none either.
-  std::erase_if(first.plan.candidates, [&](const feedback::Candidate& candidate) {
-    return is_tried(candidate) || candidate.kind() == jit::ChangeKind::kWeighBranches;
-  });
+  std::erase_if(first.plan.candidates, is_tried);
+  leave_out_weights(first.plan);  // what is tried is compared with code that has none either
   first.plan.reason += "; what is to be tried in it comes later";
   return first;
 }
@@ -81,15 +85,21 @@ std::optional<Job> FunctionCompiler::compile(Job& job, ModuleCode& code) const {
   const EngineClock::Time begin = EngineClock::Clock::now();
   const std::optional<Job> first = first_of(job, code);
   if (first) request.changes = feedback::requests_of(first->plan);
+  // Its first code runs already, and has no more than the rest of what was planned.
+  request.only_with_changes = job.is_second() && code.optimized(job.unit()) != nullptr;
   auto result = code.optimize(std::move(request));
   const double seconds = std::chrono::duration<double>(EngineClock::Clock::now() - begin).count();
   if (!result) {
     say_failure(job, code, result.error(), seconds);
     return std::nullopt;
   }
-  scale_.note(expected_seconds(*code.module(), job.unit(), policy_), result->version->compile_seconds);
   trials_.price().note_compile(result->version->compile_seconds, seconds);
   say_made(first ? *first : job, code, *result, seconds);
+  // What little weights of branches give is worth no code of its own.
+  if (!result->version->memory)
+    leave_out_weights(job.plan);
+  else
+    scale_.note(expected_seconds(*code.module(), job.unit(), policy_), result->version->compile_seconds);
   if (first) {
     decisions_.change(job.episode, [&](feedback::Episode& episode) {
       episode.compile_seconds += result->version->compile_seconds;
@@ -187,13 +197,21 @@ void FunctionCompiler::say_made(const Job& job, const ModuleCode& code, const Mo
       version.hot_bytes.value == 0
           ? ""
           : fmt::format(" ({} of them cold, split off)", version.code_size.value - version.hot_bytes.value);
-  say(LogLevel::kInfo, "compile",
-      fmt::format("{}: {} bytes of code{} in {:.1f} ms of CPU, {:.1f} ms of wall time ({} OSR entries, {} "
-                  "OSR exits, {} "
-                  "bodies inlined; ms:{}); because: {}",
-                  name, version.code_size.value, apart, 1e3 * version.compile_seconds, 1e3 * seconds,
-                  version.osr_entries.size(), version.osr_exits.size(), version.inlined.size(), passes, why));
+  const std::string took =
+      fmt::format("{:.1f} ms of CPU, {:.1f} ms of wall time", 1e3 * version.compile_seconds, 1e3 * seconds);
+  if (version.memory)
+    say(LogLevel::kInfo, "compile",
+        fmt::format("{}: {} bytes of code{} in {} ({} OSR entries, {} OSR exits, {} bodies inlined; ms:{}); "
+                    "because: {}",
+                    name, version.code_size.value, apart, took, version.osr_entries.size(),
+                    version.osr_exits.size(), version.inlined.size(), passes, why));
+  else
+    say(LogLevel::kInfo, "compile",
+        fmt::format("{}: nothing of what was to be tried is possible: ended before code generation, after {} "
+                    "(ms:{})",
+                    name, took, passes));
   for (const feedback::Candidate& call : feedback::of(job.plan.candidates, jit::ChangeKind::kInlineCalls)) {
+    if (!version.memory) break;
     const auto& [targets, by_reference] = jit::what_of<jit::CallTargets>(call.request);
     std::string inlined;
     for (const jit::CallTargets::Target& target : targets) {

@@ -651,14 +651,20 @@ bool FunctionTrials::keeps_running(const Job& job, const ModuleCode& code, const
   std::map<jit::Site, bool> kept;
   bool loop_entries_only = false;
   const bool watched = with(module, job.unit(), [&](Watch& watch) {
-    news = news_of(job, watch, code, made);
+    if (made.memory) news = news_of(job, watch, code, made);
     if (!news.empty()) return;
     refused = stay_with(job, watch, made);
     loop_entries_only = watch.version->entry == nullptr;
     for (const jit::Answer& answer : watch.version->answers)
       if (answer.is_applied()) kept[answer.site] = is_kept(watch.trials[answer.cell]->state());
   });
-  if (!watched) return false;
+  if (!watched) {
+    if (made.memory) return false;
+    decisions_.end(job.episode, DecisionState::kCompiled, "the code that it was for is gone");
+    for (const jit::Answer& answer : made.answers)
+      set_outcome(module, function, answer.site, ChangeState::kNotPossible);
+    return true;
+  }
   if (!news.empty()) {
     say(LogLevel::kDebug, "compile", fmt::format("{}: publishes the new version for {}", name, news));
     return false;

@@ -175,8 +175,8 @@ class FunctionTrials final : public Experiment {
   // Units of which a loop runs that has a change on trial, which is not judged yet.
   DecisionLog::Units found_out() const;
 
-  // What was made has nothing that the version that runs has not: that stays, and its trials go on. `made` was not
-  // published and is the caller's to drop. On a compile thread.
+  // What was made has nothing that the version that runs has not, or is no code at all: that version stays, and its trials go on. `made`
+  // was not published and is the caller's to drop. On a compile thread.
   bool keeps_running(const Job& job, const ModuleCode& code, const jit::CodeVersion& made);
 
   // Into the module's profile.

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "jit/wasm/instr_reader.h"
-#include "tests/jit/optimizing/optimized.h"
+#include "tests/jit/optimizing/hinted.h"
 
 namespace hindsight::jit::testing {
 namespace {
@@ -352,6 +352,39 @@ TEST(Addresses, ThatALoopCarriesAreExtendedBeforeIt) {
   EXPECT_EQ(m.call("hash", {i32(0), i32(65536)}).trap, TrapCode::kNone);
   EXPECT_EQ(m.call("hash", {i32(65532), i32(0)}), traps(TrapCode::kMemoryOutOfBounds));
   EXPECT_EQ(m.call("hash", {i32(0u - 4), i32(8)}), traps(TrapCode::kMemoryOutOfBounds));
+}
+
+// Whoever has code without them is spared code generation for changes that cannot be.
+TEST(Changes, OfWhichNoneIsPossibleNeedNoCodeWhereNothingElseIsAskedFor) {
+  Optimized m(R"((module (memory 1)
+    (func (export "walk") (param $p i32) (param $n i32) (result i32)
+      (loop $l
+        (local.set $p (i32.load (local.get $p)))
+        (br_if $l (local.tee $n (i32.sub (local.get $n) (i32.const 1)))))
+      (local.get $p))
+    (func (export "gather") (param $i i32) (result i32) (local $sum i32)
+      (loop $l
+        (local.set $sum (i32.add (local.get $sum) (i32.load (i32.load (local.get $i)))))
+        (br_if $l (i32.lt_u (local.tee $i (i32.add (local.get $i) (i32.const 4))) (i32.const 65536))))
+      (local.get $sum))))");
+  m.request.only_with_changes = true;
+  m.request.changes = {change(ChangeKind::kPrefetch, load_of(*m.module, "walk", 0), 0.5)};
+  const CodeVersion* const refused = m.compile("walk");
+  ASSERT_NE(refused, nullptr);
+  EXPECT_FALSE(refused->memory) << "no code";
+  EXPECT_EQ(refused->entry, nullptr);
+  EXPECT_GT(refused->compile_seconds, 0);
+  ASSERT_EQ(refused->answers.size(), 1u);
+  EXPECT_FALSE(refused->answers[0].is_applied());
+  EXPECT_FALSE(refused->answers[0].why.empty());
+  for (const PassTime& pass : refused->pass_times) EXPECT_NE(pass.name, "codegen");
+
+  m.request.changes = {change(ChangeKind::kPrefetch, load_of(*m.module, "gather", 1), 0.5)};
+  const CodeVersion* const applied = m.compile("gather");
+  ASSERT_NE(applied, nullptr);
+  EXPECT_TRUE(applied->memory);
+  EXPECT_NE(applied->entry, nullptr);
+  EXPECT_TRUE(applied->answers.at(0).is_applied()) << applied->answers[0].why;
 }
 
 }  // namespace

@@ -12,6 +12,8 @@
 
 #include "feedback/profile/profile_file.h"
 #include "runtime/engine/handles.h"
+#include "tests/log_lines.h"
+#include "tests/patience.h"
 #include "tests/runtime/engine/guest.h"
 
 namespace hindsight {
@@ -182,6 +184,45 @@ TEST(Recompile, OfWhichNothingNewComesIsNotPublished) {
     }
   }
   EXPECT_TRUE(told);
+}
+
+TEST(Recompile, ForTrialsEndsBeforeCodeGenerationWhereNoneIsPossible) {
+  constexpr uint32_t kNodes = 1u << 20, kSteps = 200'000;
+  LogLines log;
+  EngineConfig config;
+  config.tier = TierMode::kAuto;
+  config.compile_threads = 1;
+  config.disabled_decisions = {"jump-pointers", "interleave", "speculate", "huge-pages", "follow-shifts"};
+  config.log = log.sink();
+  auto engine = Engine::create(config).value();
+  auto module = load(*engine, kChain);
+  Linker linker(*engine);
+  auto instance = linker.instantiate(module).value();
+  ASSERT_TRUE(instance->call("link", std::array{Value::i32(kNodes)}));
+  const rt::ModuleCode& code = *static_cast<const rt::ModuleHandle&>(*module).code();
+  constexpr FuncIndex kWalk(1);
+  const auto running = [&] {
+    const auto nests = code.nests(kWalk);
+    return nests.empty() ? code.version(kWalk, jit::Tier::kOptimized) : nests.front();
+  };
+  std::shared_ptr<jit::CodeVersion> before;
+  const auto is_over = [&] { return log.count("ended before code generation") != 0; };
+  int32_t at = 0;
+  for (const Patience patience; patience.lasts() && !is_over();) {
+    auto now = running();
+    if (!is_over()) before = std::move(now);
+    at = instance->call("walk", std::array{Value::i32(at), Value::i32(kSteps)}).value()[0].as_i32();
+  }
+  ASSERT_TRUE(is_over()) << log.text();
+  engine->wait_for_compiles();
+  EXPECT_NE(before, nullptr);
+  EXPECT_EQ(running(), before) << "what ran runs on";
+  EXPECT_GE(log.count("the compile gave nothing new, so the running code stays"), 1u);
+  bool refused = false;
+  for (const DecisionReport& report : engine->feedback_report().decisions)
+    if (report.kind == "prefetch" && report.function == "walk")
+      refused |= report.state == DecisionState::kNotPossible && !report.outcome.empty();
+  EXPECT_TRUE(refused) << log.text();
 }
 
 }  // namespace
