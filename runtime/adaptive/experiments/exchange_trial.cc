@@ -70,7 +70,8 @@ bool CallChunk::look(const Reading& now, const Pace& pace, Chunk& chunk) {
   const double seconds = now.seconds - begun_.seconds;
   chunk = {running_ ? now.calls - begun_.calls : 0, now.cpu_seconds - begun_.cpu_seconds};
   return seconds >= pace.most_seconds ||
-         (edge && seconds >= pace.least_seconds && chunk.calls >= pace.least_calls);
+         (edge && seconds >= pace.least_seconds && chunk.cpu_seconds >= pace.least_cpu_seconds &&
+          chunk.calls >= pace.least_calls);
 }
 
 }  // namespace hindsight::rt

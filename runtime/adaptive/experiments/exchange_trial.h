@@ -95,6 +95,7 @@ class CallChunk {
   };
   struct Pace {
     double least_seconds = 0.02;
+    double least_cpu_seconds = 0;  // of guests, who may have to wait for a processor
     uint64_t least_calls = 4;
     double most_seconds = 0.4;  // then it has ended, with as many calls as there were
   };

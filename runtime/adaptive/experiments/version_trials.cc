@@ -88,6 +88,7 @@ void VersionTrials::compare(Trial& trial, ModuleCode& code) {
   CallChunk::Chunk chunk;
   CallChunk::Pace pace = pace_.chunk;
   if (trial.subject.with->nest) pace.least_seconds = std::min(pace.least_seconds, pace_.nest_chunk_seconds);
+  pace.least_cpu_seconds = pace_.rule.least_seconds;  // else it does not count
   if (!trial.chunk.look(now, pace, chunk)) return;
   // More calls on one side rather than fewer on the other: a chunk must not become too short to count by it.
   const double favour = trial.shown ? 1 / pace_.bias : pace_.bias;

@@ -88,7 +88,7 @@ class VersionTrialsTest : public testing::Test {
   CallChunk::Reading read(const ModuleCode& code) {
     seconds_ += 0.001;
     calls_ += 0.001 * rate_ * (code.current(kWork) == without_ ? 1 + gain_ : 1);
-    return {seconds_, static_cast<uint64_t>(calls_), seconds_};
+    return {seconds_, static_cast<uint64_t>(calls_), share_of_processor_ * seconds_};
   }
   VersionTrials::Subject subject() {
     return {.module = code().module().get(),
@@ -124,6 +124,7 @@ class VersionTrialsTest : public testing::Test {
   bool no_thread_ = false;
   bool disturbed_ = false;
   double seconds_ = 0, calls_ = 0, rate_ = 1e5, gain_ = 0;
+  double share_of_processor_ = 1;  // that the guest has
 };
 
 TEST_F(VersionTrialsTest, TakeBackADecisionWithoutWhichTheFunctionIsSurelyFaster) {
@@ -190,6 +191,14 @@ TEST_F(VersionTrialsTest, SayThatThereIsNoThreadToCompileOn) {
 
 TEST_F(VersionTrialsTest, MeasureCallsOfMilliseconds) {
   rate_ = 40;  // 25 ms a call
+  gain_ = 0.1;
+  begin_comparing();
+  run_to_the_end();
+  EXPECT_EQ(endings_[0].outcome, ChangeState::kRolledBack) << endings_[0].words;
+}
+
+TEST_F(VersionTrialsTest, MeasureAGuestThatMostlyWaitsForAProcessor) {
+  share_of_processor_ = 0.1;
   gain_ = 0.1;
   begin_comparing();
   run_to_the_end();
