@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "runtime/adaptive/functions/function_plans.h"
+#include "runtime/adaptive/functions/version_changes.h"
 #include "runtime/storage/code_cache.h"
 
 namespace hindsight::rt {
@@ -13,6 +14,20 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kSavePeriod = 5s;  // what a program that is killed loses at most
+
+// Which changes of the whole are in the code. What is known of others that were kept once is of other code.
+void note_version_changes(const Watch& watch, feedback::ChangeLedger& changes) {
+  const std::vector<jit::ChangeKind> there = version_changes(watch);
+  for (const jit::ChangeKind kind : jit::kVersionChanges) {
+    const jit::Site site = feedback::version_site(kind);
+    const feedback::ChangeState known = changes.state(site);
+    if (std::ranges::find(there, kind) == there.end()) {
+      if (in_use(known)) changes.forget(site);
+    } else if (!judged(known)) {
+      changes.put(site, {.state = feedback::ChangeState::kInTrial});
+    }
+  }
+}
 
 }  // namespace
 
@@ -35,7 +50,10 @@ void CodeKeeper::install(const std::shared_ptr<ModuleCode>& code) const {
     job.module = module;
     job.code = code;
     job.cached = true;
-    job.loop_exits = !version.osr_exits.empty();
+    // As a whole function is compiled that has exits.
+    job.loop_exits = job.short_loop_exits = !version.osr_exits.empty();
+    for (const jit::ChangeKind kind : jit::kVersionChanges)
+      if (in_use(kept.changes.state(feedback::version_site(kind)))) job.cached_changes.push_back(kind);
     if (version.hot_bytes.value != 0)
       job.plan.candidates.push_back(
           {.request = {.site = feedback::version_site(jit::ChangeKind::kSplitCold)}});
@@ -60,7 +78,8 @@ void CodeKeeper::install(const std::shared_ptr<ModuleCode>& code) const {
       counts.optimized = true;
       counts.optimize_count = std::max(counts.optimize_count, 1u);
       feedback::ChangeLedger states;
-      for (const auto& [site, known] : kept.changes) states.put(site, {.state = known.state});
+      for (const auto& [site, known] : kept.changes)
+        if (judged(known.state) || !jit::is_of_version(site.kind)) states.put(site, {.state = known.state});
       counts.settle(states);
       for (const auto& [call, values] : kept.calls) counts.values[call] = values;
       evidence = profile->evidence(function);
@@ -129,6 +148,7 @@ void CodeKeeper::save(const ModuleCode& code) const {
         code_of->second.calls.insert(*seen);
     }
     code_of->second.reason = engine_.decisions.at(watch.episode).reason;
+    note_version_changes(watch, code_of->second.changes);
     for (const jit::Answer& answer : watch.version->answers) {
       if (!answer.is_applied() || answer.cell >= watch.trials.size()) continue;
       const LoopTrial::Status status = watch.trials[answer.cell]->status();

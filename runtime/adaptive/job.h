@@ -53,6 +53,8 @@ struct Job {
   bool loop_exits = false;        // were asked for
   bool short_loop_exits = false;  // these too
   bool cached = false;            // its version is not compiled: it comes out of the code cache
+  // Of whole versions, that are in such code.
+  std::vector<jit::ChangeKind> cached_changes;
 
   jit::Unit unit() const { return {plan.function, plan.nest}; }
   // The unit runs in its first code, without what is to be tried (second_compiles.h).

@@ -63,6 +63,7 @@ inline constexpr double kMostVersionCountingSeconds = 0.5;
 inline constexpr double kMostVersionSeconds = 20;
 inline constexpr double kNestChunkSeconds = 0.01;
 inline constexpr double kMostVersionCallsASecond = 1e7;
+inline constexpr double kCompilerOpeningSeconds = 0.016;
 
 namespace trial_table {
 using enum Unit;
@@ -310,6 +311,11 @@ inline constexpr std::array kTrialParameters = [] {
                {kHertz, kDerived,
                 "measures no function that is called more often: counting a call takes some ns, which would "
                 "be measured too"}},
+      Constant{"kCompilerOpeningSeconds",
+               kCompilerOpeningSeconds,
+               {kSeconds, kMeasured,
+                "charges opening the compiler to a second version that is its first work in the process: "
+                "all that runs came out of the code cache"}},
   };
 }();
 

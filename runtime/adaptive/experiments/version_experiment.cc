@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "runtime/adaptive/functions/function_plans.h"
+#include "runtime/adaptive/functions/version_changes.h"
 
 namespace hindsight::rt {
 namespace {
@@ -39,25 +40,6 @@ uint64_t work_of(const jit::CodeVersion* nest) {
   if (nest == nullptr || nest->work == nullptr) return 0;
   // Relaxed: a count that orders nothing (NestWork).
   return std::atomic_ref(nest->work->done).load(std::memory_order_relaxed);
-}
-
-// Which changes of versions are in the code of one that was told so.
-std::vector<jit::ChangeKind> version_changes(const std::vector<feedback::Candidate>& told,
-                                             const jit::CodeVersion& version) {
-  std::vector<jit::ChangeKind> there;
-  for (const jit::ChangeKind kind : jit::kVersionChanges) {
-    const bool split = kind == jit::ChangeKind::kSplitCold;
-    const bool parted = version.hot_bytes.value != 0 || version.whole != nullptr;
-    if (split ? parted && feedback::find(told, feedback::version_site(kind)) != nullptr
-              : feedback::has(told, kind))
-      there.push_back(kind);
-  }
-  return there;
-}
-
-bool is_changed(const Watch& watch) {
-  return !version_changes(watch.told, *watch.version).empty() ||
-         std::ranges::any_of(watch.version->answers, &jit::Answer::is_applied);
 }
 
 VersionTrials::Pace pace_of(double bias) {
@@ -127,11 +109,12 @@ void VersionExperiment::forget(const ModuleCode& code) {
 // ---------------------------------------------------------------- monitor thread
 
 void VersionExperiment::round(const Round& round) {
-  if (std::ranges::none_of(jit::kVersionChanges,
-                           [&](jit::ChangeKind kind) { return engine_.policy.changes[kind]; }))
+  if (std::ranges::none_of(jit::kChanges, [&](const jit::ChangeTraits& change) {
+        return engine_.policy.changes[change.kind];
+      }))
     return;
   versions_.round();
-  if (versions_.busy() || round.now - last_look_ < period_) return;
+  if (versions_.busy() || round.now - last_look_ < period_ || engine_.services.has_no_optimizer()) return;
   last_look_ = round.now;
   if (!engine_.queue.load().idle()) return;
   std::optional<Measurement::Lease> lease = measurement_.try_begin(Disturbs::kVersions);
@@ -160,13 +143,14 @@ std::vector<VersionExperiment::Candidate> VersionExperiment::candidates() {
     const wasm::Module* const module = code->module().get();
     trials_.each(module, [&](FuncIndex function, Watch& watch) {
       const jit::CodeVersion& version = *watch.version;
-      if (watch.cached || watch.not_to_be_measured || (version.entry == nullptr && !version.nest)) return;
+      if (watch.not_to_be_measured || (version.entry == nullptr && !version.nest)) return;
       Candidate candidate;
       feedback::VersionEvidence& evidence = candidate.evidence;
-      evidence.there = version_changes(watch.told, version);
+      // What was not told to this process's compiler cannot be told without a part of it.
+      if (!watch.cached) evidence.there = version_changes(watch);
       evidence.at = place_of(*module, version);
-      evidence.may_be_plain = version.nest && !watch.beats_plain && is_changed(watch);
-      if (evidence.there.empty() && !evidence.may_be_plain) return;
+      evidence.is_changed = is_changed(watch);
+      if (!evidence.is_changed) return;
       const bool settled = std::all_of(watch.trials.begin(), watch.trials.end(),
                                        [](const auto& trial) { return trial->state() == TrialState::kKept; });
       if (!settled) return;
@@ -178,6 +162,9 @@ std::vector<VersionExperiment::Candidate> VersionExperiment::candidates() {
         return;
       }
       evidence.compile_seconds = version.compile_seconds;
+      evidence.has_plain = watch.before != nullptr && !is_changed(watch.before->watch);
+      evidence.comparisons = {trials_.price().taken(), plain_won_, plain_lost_};
+      candidate.tried = watch.tried;
       candidate.subject = {.module = module, .code = code, .with = watch.version};
       candidates.push_back(std::move(candidate));
     });
@@ -188,8 +175,11 @@ std::vector<VersionExperiment::Candidate> VersionExperiment::candidates() {
 
 void VersionExperiment::find_evidence(std::vector<Candidate>& candidates) const {
   const double guest_seconds = engine_.monitor.guest_seconds(), seconds_lost = versions_.seconds_lost();
+  // All that runs may be out of the code cache.
+  const double opening = engine_.services.compiler_files() ? 0 : kCompilerOpeningSeconds;
   engine_.monitor.with_profiles([&](feedback::Monitor::Profiles& profiles) {
     for (Candidate& candidate : candidates) {
+      candidate.evidence.compile_seconds += opening;
       candidate.evidence.guest_seconds = guest_seconds;
       candidate.evidence.seconds_lost = seconds_lost;
       const auto profile = profiles.find(candidate.subject.module);
@@ -203,10 +193,15 @@ void VersionExperiment::find_evidence(std::vector<Candidate>& candidates) const 
       if (root && nest == counts.nests.end()) continue;
       const double samples = profile->second->total_samples();
       const double its = root ? nest->second.samples_optimized : counts.samples();
-      candidate.evidence.seconds_published =
-          root ? nest->second.run_seconds_optimized - nest->second.run_seconds_when_published
-               : counts.run_seconds() - counts.run_seconds_when_published;
-      candidate.evidence.share = samples > 0 ? its / samples : 0;
+      feedback::VersionEvidence& evidence = candidate.evidence;
+      candidate.run_seconds = root ? nest->second.run_seconds_optimized : counts.run_seconds();
+      const Watch::Tried published{.run_seconds = root ? nest->second.run_seconds_when_published
+                                                       : counts.run_seconds_when_published};
+      const Watch::Tried& last = candidate.tried ? *candidate.tried : published;
+      evidence.seconds_tried = last.seconds_in_version;
+      evidence.seconds_since_tried = candidate.run_seconds - last.run_seconds;
+      evidence.known_gain = last.gain;
+      evidence.share = samples > 0 ? its / samples : 0;
     }
   });
 }
@@ -245,6 +240,10 @@ void VersionExperiment::begin(Candidate candidate, Job job, const feedback::Vers
     whole_.emplace(Whole{.decision = plan.without,
                          .job = std::move(job),
                          .lease = std::move(lease),
+                         .begun = {.run_seconds = candidate.run_seconds,
+                                   .seconds_in_version = candidate.evidence.seconds_tried +
+                                                         candidate.evidence.seconds_since_tried,
+                                   .gain = candidate.evidence.known_gain},
                          .inlined = candidate.subject.with->inlined});
   }
   say(LogLevel::kInfo, "policy",
@@ -269,7 +268,7 @@ void VersionExperiment::ended(const VersionTrials::Ending& ending) {
     if (watch.version != ending.subject.with) return;
     watched = true;
     if (ending.outcome == ChangeState::kNone) {
-      watch.not_to_be_measured = true;
+      watch.tried = whole->begun;  // it may be measured later
     } else {
       outcomes = outcomes_of(ending, watch);
       engine_.decisions.change(watch.episode, [&](feedback::Episode& episode) {
@@ -282,8 +281,20 @@ void VersionExperiment::ended(const VersionTrials::Ending& ending) {
       watch = std::move(*whole->watch);
       watch.before = std::move(before);
     }
-    if (ending.outcome != ChangeState::kNone && !ending.subject.decision) watch.beats_plain = true;
+    const std::optional<jit::ChangeKind> decision = ending.subject.decision;
+    if (ending.outcome == ChangeState::kKept) {
+      const Watch::Tried& begun = whole->begun;
+      watch.tried = begun;
+      watch.tried->gain = ending.gain;
+      if (decision && !has_no_change_but(watch, *decision)) {
+        // The others are next, after all that it ran. Without any of them it loses what it lost without this one.
+        watch.tried->run_seconds = begun.run_seconds - begun.seconds_in_version;
+        watch.tried->seconds_in_version = 0;
+        watch.tried->gain = std::max(begun.gain, ending.gain);
+      }
+    }
   });
+  if (!ending.subject.decision && ending.without != nullptr) ++(lost ? plain_won_ : plain_lost_);
   trials_.end_comparing(module, unit);
   if (!watched) return;
   // From here on, so that no sample of either version is taken for one of code that was replaced before.
@@ -316,7 +327,7 @@ std::vector<std::pair<jit::Site, feedback::Outcome>> VersionExperiment::outcomes
   if (ending.outcome != ChangeState::kRolledBack) return {};
   outcome.why = "with all else that was changed: " + outcome.why;
   std::vector<std::pair<jit::Site, feedback::Outcome>> outcomes;
-  for (const jit::ChangeKind kind : version_changes(watch.told, with))
+  for (const jit::ChangeKind kind : version_changes(watch))
     outcomes.emplace_back(feedback::version_site(kind, at), outcome);
   for (const jit::Answer& answer : with.answers)
     if (answer.is_applied() && !answer.follows()) outcomes.emplace_back(answer.site, outcome);

@@ -1,5 +1,5 @@
 // VersionExperiment: trials of decisions that are part of a whole version of a function or nest, and of all that is changed
-// in a nest. Says which of them is put on trial, what it is compared with, and the way back. What runs when, version_trials.h says.
+// in it, also in an earlier run, and again and again. Says which of them is put on trial, what it is compared with, and the way back. What runs when, version_trials.h says.
 //
 // Concurrency: round() on the monitor thread; the second version is compiled on a compile thread; the rest on any.
 // mutex_ protects `whole_`, and with it held nothing is called but what ends a lease.
@@ -43,12 +43,15 @@ class VersionExperiment final : public Experiment {
     std::optional<jit::ChangeKind> decision;  // empty: all that is changed
     Job job;
     Measurement::Lease lease;
+    Watch::Tried begun = {};
     std::vector<FuncIndex> inlined = {};        // in the version with the decision
     std::optional<Watch> watch = std::nullopt;  // of the version without the decision, once there is one
   };
   struct Candidate {
     VersionTrials::Subject subject;
     feedback::VersionEvidence evidence;
+    std::optional<Watch::Tried> tried = std::nullopt;
+    double run_seconds = 0;  // of the unit
   };
 
   VersionTrials::Hooks hooks();
@@ -75,7 +78,10 @@ class VersionExperiment final : public Experiment {
   const FunctionCompiler& compiler_;
   const EngineClock::Clock::duration period_;  // between looks for something to try
   VersionTrials versions_;
-  EngineClock::Time last_look_;  // monitor thread only
+  // Monitor thread only.
+  EngineClock::Time last_look_;
+  // Comparisons with a version without any change: that this won, and that it lost.
+  uint32_t plain_won_ = 0, plain_lost_ = 0;
 
   mutable std::mutex mutex_;
   std::optional<Whole> whole_;  // while versions_ is busy

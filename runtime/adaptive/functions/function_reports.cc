@@ -28,16 +28,20 @@ DecisionState state_of(feedback::ChangeState state) {
   return DecisionState::kNone;
 }
 
+const feedback::Outcome* outcome_of_version(const feedback::Episode& e, jit::ChangeKind change) {
+  const WasmOffset at = e.nest && e.nest->value < e.evidence.loops.size()
+                            ? e.evidence.loops[e.nest->value].offset
+                            : WasmOffset();
+  return e.outcomes.find(feedback::version_site(change, at));
+}
+
 // What became of a change of the whole version.
 void tell_version(const feedback::Episode& e, jit::ChangeKind change, const OnTrial& on_trial,
                   DecisionReport& decision) {
   const bool tried = on_trial(e.id, change);
   decision.state = tried ? DecisionState::kTrial : e.state;
   if (!tried) decision.state_why = e.state_why;
-  const WasmOffset at = e.nest && e.nest->value < e.evidence.loops.size()
-                            ? e.evidence.loops[e.nest->value].offset
-                            : WasmOffset();
-  if (const feedback::Outcome* const known = e.outcomes.find(feedback::version_site(change, at))) {
+  if (const feedback::Outcome* const known = outcome_of_version(e, change)) {
     decision.state = state_of(known->state);
     decision.state_why.clear();
     decision.measured_gain = known->gain;
@@ -45,13 +49,18 @@ void tell_version(const feedback::Episode& e, jit::ChangeKind change, const OnTr
   }
 }
 
-// Changes of the whole version that were asked for.
+// Changes of the whole version that were asked for. Of code out of the code cache that is not known of all of them, but what
+// became of them here.
 void report_version(const feedback::Episode& e, const feedback::PolicyConfig& policy, const OnTrial& on_trial,
                     DecisionSink& decisions) {
   for (const feedback::ChangePolicy* change : feedback::change_policies()) {
     const jit::ChangeKind kind = change->kinds().front();
     if (!jit::is_of_version(kind)) continue;
-    for (feedback::Reported& reported : change->report(e, policy)) {
+    std::vector<feedback::Reported> asked_for = change->report(e, policy);
+    if (asked_for.empty() && e.origin == feedback::Origin::kCodeCache &&
+        outcome_of_version(e, kind) != nullptr)
+      asked_for.push_back({.reason = "is in the code that an earlier run kept", .alternatives = {}});
+    for (feedback::Reported& reported : asked_for) {
       DecisionReport decision;
       decision.id = e.id;
       decision.kind = to_string(kind);

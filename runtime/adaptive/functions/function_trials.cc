@@ -172,6 +172,7 @@ Watch FunctionTrials::make(const Job& job, const std::shared_ptr<jit::CodeVersio
   watch.loop_exits = job.loop_exits;
   watch.short_loop_exits = job.short_loop_exits;
   watch.cached = job.cached;
+  watch.cached_changes = job.cached_changes;
   watch.won_before = job.settled;
   const MadeRoom room = room_of(job.module, job.unit());
   const WonChanges won = won_of(job.module, job.plan.function);

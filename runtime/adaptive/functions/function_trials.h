@@ -44,10 +44,17 @@ struct Watch {
   std::vector<feedback::Candidate> told;  // what the compiler was told (told_by)
   bool loop_exits = false;                // were asked for
   bool short_loop_exits = false;          // these too
-  // For a version out of the code cache it is not known what the compiler was told.
+  // For a version out of the code cache it is not known what the compiler was told, but for which changes of the whole are in it.
   bool cached = false;
+  std::vector<jit::ChangeKind> cached_changes;
   bool not_to_be_measured = false;  // as a whole: that was said
-  bool beats_plain = false;         // it was compared with a version without any change
+  // What is known of its trials as a whole. The time counts from the last one that leaves nothing but to try again.
+  struct Tried {
+    double run_seconds = 0;         // of its unit, as that began
+    double seconds_in_version = 0;  // of these
+    double gain = 0;  // its rate over that of one without any change - 1, as far as that is known
+  };
+  std::optional<Tried> tried = std::nullopt;
   // What ran before, to go back to if nothing that is new pays. Null: that is gone.
   std::shared_ptr<Before> before;
   bool is_replaced = false;  // a version without what has lost is on its way

@@ -17,6 +17,8 @@ class TrialPrice {
   explicit TrialPrice(const feedback::PolicyConfig& policy)
       : policy_(policy), taken_(policy.background_cost) {}
 
+  // Of compiles' CPU time, how much longer they waited for the processor: 0 to 1.
+  double taken() const { return taken_.load(std::memory_order_relaxed); }
   double get() const { return feedback::price_of_trying(record(), policy_); }
   bool is_paid_by(const feedback::Stake& stake) const {
     return feedback::is_worth_trying(stake, record(), policy_);
@@ -31,8 +33,7 @@ class TrialPrice {
 
  private:
   feedback::TrialRecord record() const {
-    return {taken_.load(std::memory_order_relaxed), won_.load(std::memory_order_relaxed),
-            lost_.load(std::memory_order_relaxed)};
+    return {taken(), won_.load(std::memory_order_relaxed), lost_.load(std::memory_order_relaxed)};
   }
 
   static constexpr double kLeastSeconds = 0.005;  // shorter ones say little

@@ -284,7 +284,7 @@ LayoutEvidence code(double functions, double seconds, double samples = 1000, dou
 VersionEvidence version(double seconds, double share, double guest_seconds) {
   VersionEvidence e;
   e.there = {jit::ChangeKind::kInlineCalls};
-  e.seconds_published = seconds;
+  e.seconds_since_tried = seconds;
   e.share = share;
   e.compile_seconds = 0.02;
   e.guest_seconds = guest_seconds;
@@ -779,7 +779,7 @@ std::vector<Situation> situations_of(const ModuleProfile& module) {
     for (const jit::ChangeKind kind : jit::kVersionChanges)
       if (kind == jit::ChangeKind::kSplitCold ? find(told, version_site(kind)) != nullptr : has(told, kind))
         version.there.push_back(kind);
-    version.seconds_published = e.seconds_since_published;
+    version.seconds_since_tried = e.seconds_since_published;
     version.share = (e.samples_baseline + e.samples_optimized) / samples;
     version.compile_seconds = compile_seconds(e, {});
     version.guest_seconds = seconds;

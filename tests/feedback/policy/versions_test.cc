@@ -13,7 +13,7 @@ namespace {
 VersionEvidence hot_version() {
   VersionEvidence e;
   e.there = {kInlineCalls, kWeighBranches, kSplitCold};
-  e.seconds_published = 2;
+  e.seconds_since_tried = 2;
   e.share = 0.5;
   e.compile_seconds = 0.02;
   e.guest_seconds = 4;
@@ -38,7 +38,7 @@ TEST(VersionTrialPolicy, TriesOneDecisionAfterTheOther) {
 TEST(VersionTrialPolicy, LeavesAloneWhatIsNewColdOrTooDearToTry) {
   const PolicyConfig config;
   VersionEvidence e = hot_version();
-  e.seconds_published = 0.2;
+  e.seconds_since_tried = 0.2;
   EXPECT_FALSE(decide_version_trial(e, config).without);
   e = hot_version();
   e.share = 0.05;
@@ -55,12 +55,12 @@ TEST(VersionTrialPolicy, LeavesAloneWhatIsNewColdOrTooDearToTry) {
   EXPECT_FALSE(decide_version_trial(e, config).without);
 }
 
-TEST(VersionTrialPolicy, ComparesANestWithOneThatHasNoChangeOnceAllElseIsDecided) {
+TEST(VersionTrialPolicy, ComparesAVersionWithOneThatHasNoChangeOnceAllElseIsDecided) {
   const PolicyConfig config;
   VersionEvidence e = hot_version();
   e.there = {kWeighBranches};
   e.at = WasmOffset(0x100);
-  e.may_be_plain = true;
+  e.is_changed = true;
   VersionTrialPlan plan = decide_version_trial(e, config);
   EXPECT_TRUE(plan.tries);
   EXPECT_EQ(plan.without, jit::ChangeKind::kWeighBranches);
@@ -73,8 +73,96 @@ TEST(VersionTrialPolicy, ComparesANestWithOneThatHasNoChangeOnceAllElseIsDecided
   EXPECT_TRUE(plan.tries);
   EXPECT_FALSE(plan.without) << "without all of them";
   EXPECT_NE(plan.alternatives[1].name.find("without all changes"), std::string::npos);
-  e.may_be_plain = false;
+  e.is_changed = false;
   EXPECT_FALSE(decide_version_trial(e, config).tries);
+}
+
+// All of it decided, in this run or an earlier one.
+VersionEvidence decided_version() {
+  VersionEvidence e = hot_version();
+  e.there = {};
+  e.is_changed = true;
+  return e;
+}
+bool is_watched(const VersionEvidence& e) {
+  const VersionTrialPlan plan = decide_version_trial(e, {});
+  return plan.tries && !plan.without;
+}
+
+TEST(VersionTrialPolicy, ComparesWhatNothingIsKnownOfButThatItIsChanged) {
+  VersionEvidence e = decided_version();
+  EXPECT_TRUE(is_watched(e));
+  e.share = 0.05;
+  EXPECT_FALSE(is_watched(e));
+  e = decided_version();
+  e.seconds_since_tried = 0.2;
+  EXPECT_FALSE(is_watched(e));
+}
+
+TEST(VersionTrialPolicy, ComparesAgainOnceTheVersionRanAsLongAgain) {
+  VersionEvidence e = decided_version();
+  e.guest_seconds = 100;
+  e.seconds_tried = 4;
+  e.seconds_since_tried = 3.9;
+  EXPECT_FALSE(is_watched(e));
+  EXPECT_NE(decide_version_trial(e, {}).reason.find("waits until it ran as long again"), std::string::npos);
+  e.seconds_since_tried = 4;
+  EXPECT_TRUE(is_watched(e));
+}
+
+TEST(VersionTrialPolicy, TriesWhatCouldNotBeMeasuredAgainOnceTheVersionRanAsLongAgain) {
+  VersionEvidence e = hot_version();
+  e.guest_seconds = 100;
+  e.seconds_tried = 4;
+  e.seconds_since_tried = 3.9;
+  EXPECT_FALSE(decide_version_trial(e, {}).tries);
+  e.seconds_since_tried = 4;
+  EXPECT_EQ(decide_version_trial(e, {}).without, kInlineCalls);
+}
+
+TEST(VersionTrialPolicy, ComparesAgainAtATimeThatGrowsAndNeverWithoutEnd) {
+  VersionEvidence e = decided_version();
+  uint32_t comparisons = 0;
+  for (int ms = 0; ms < 1'000'000; ms += 50) {
+    e.guest_seconds = 1e-3 * ms;
+    e.seconds_since_tried = e.guest_seconds - e.seconds_tried;
+    if (!is_watched(e)) continue;
+    ++comparisons;
+    e.seconds_tried = e.guest_seconds;
+    e.comparisons.lost += 1;
+  }
+  EXPECT_GE(comparisons, 8u);
+  EXPECT_LE(comparisons, 13u) << "doublings of a quarter of a second in a quarter of an hour";
+}
+
+TEST(VersionTrialPolicy, ChargesAComparisonLessWhereThereIsNothingToCompileAndMoreWithEachThatWasInVain) {
+  VersionEvidence e = decided_version();
+  e.seconds_since_tried = 1;
+  e.compile_seconds = 0.1;
+  e.comparisons.taken = 0.1;
+  EXPECT_TRUE(is_watched(e)) << "50 ms may be gained, and 25 are charged";
+  e.comparisons.lost = 3;
+  EXPECT_FALSE(is_watched(e));
+  e.comparisons.won = 3;
+  EXPECT_TRUE(is_watched(e));
+  e.comparisons = {.taken = 1};
+  EXPECT_FALSE(is_watched(e)) << "the guest loses all that the compile takes";
+  e.has_plain = true;
+  EXPECT_TRUE(is_watched(e));
+}
+
+TEST(VersionTrialPolicy, ChargesWhatTheOtherVersionLostWhenTheyWereComparedLast) {
+  VersionEvidence e = decided_version();
+  e.guest_seconds = 100;
+  e.seconds_tried = e.seconds_since_tried = 1;
+  e.known_gain = 0.02;
+  EXPECT_TRUE(is_watched(e));
+  e.known_gain = 4;
+  EXPECT_FALSE(is_watched(e)) << "a tenth of a second at a fifth of the speed";
+  e.seconds_tried = e.seconds_since_tried = 4;
+  EXPECT_TRUE(is_watched(e));
+  e.guest_seconds = 3;
+  EXPECT_FALSE(is_watched(e)) << "that is more than trials may cost of three seconds";
 }
 
 // A hot function with a call that goes one way, a branch that does, in a module of much code.

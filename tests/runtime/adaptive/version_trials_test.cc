@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 #include <mutex>
 #include <thread>
 
@@ -415,6 +416,22 @@ class VersionTrialsOfAnEngine : public testing::Test {
   // The guest runs until a decision of that kind is judged, or for the calls that are enough to see that it is not made.
   Run run(double bias, std::string_view kind, std::vector<std::string> without = {},
           uint32_t most_calls = ~0u) {
+    return run_until(
+        bias,
+        [&](const Run& run) {
+          const DecisionReport* const decision = run.of(kind);
+          return decision != nullptr &&
+                 (decision->state == DecisionState::kKept || decision->state == DecisionState::kRolledBack);
+        },
+        std::move(without), most_calls);
+  }
+  // Until the log says that.
+  Run run_until_said(double bias, std::string_view words, std::vector<std::string> without = {}) {
+    return run_until(
+        bias, [&](const Run& run) { return run.log.find(words) != std::string::npos; }, std::move(without));
+  }
+  Run run_until(double bias, const std::function<bool(const Run&)>& is_enough,
+                std::vector<std::string> without, uint32_t most_calls = ~0u) {
     Run run;
     std::mutex mutex;
     EngineConfig config;
@@ -422,6 +439,7 @@ class VersionTrialsOfAnEngine : public testing::Test {
     config.compile_threads = 1;
     config.disabled_decisions = std::move(without);
     config.profile_directory = (folder_ / "profiles").string();
+    if (keeps_code_) config.code_cache_directory = (folder_ / "code").string();
     config.log_level = LogLevel::kDebug;
     config.log = [&](LogLevel, std::string_view topic, std::string_view line) {
       const std::lock_guard lock(mutex);
@@ -444,10 +462,8 @@ class VersionTrialsOfAnEngine : public testing::Test {
         EXPECT_EQ(static_cast<uint32_t>(result[0].as_i32()), r);
         if (i % 500 != 0 || most_calls != ~0u) continue;
         run.decisions = engine->feedback_report().decisions;
-        const DecisionReport* const decision = run.of(kind);
-        if (decision != nullptr &&
-            (decision->state == DecisionState::kKept || decision->state == DecisionState::kRolledBack))
-          break;
+        const std::lock_guard lock(mutex);
+        if (is_enough(run)) break;
       }
       run.decisions = engine->feedback_report().decisions;
     }
@@ -472,6 +488,7 @@ class VersionTrialsOfAnEngine : public testing::Test {
   }
   std::filesystem::path folder_;
   std::string hash_;
+  bool keeps_code_ = false;
 };
 
 TEST_F(VersionTrialsOfAnEngine, ADecisionThatLosesIsTakenBackRememberedAndNotTakenAgain) {
@@ -502,13 +519,41 @@ TEST_F(VersionTrialsOfAnEngine, ADecisionThatPaysSaysWhatItGivesAndIsNotTriedAga
   EXPECT_THAT(second.log, testing::Not(testing::HasSubstr("weigh-branches in work, tried against")));
 }
 
+TEST_F(VersionTrialsOfAnEngine, WhatIsChangedInAFunctionIsComparedWithCodeThatHasNoneOfIt) {
+  HINDSIGHT_SKIP_WITHOUT_PROMPT_SIGNALS();
+  const Run paid = run_until_said(2, "all that is changed in work: ");
+  EXPECT_THAT(paid.log, testing::HasSubstr("all that is changed in work: kept, "));
+  EXPECT_THAT(paid.log, testing::HasSubstr("inline-calls in work: kept, ")) << "that comes first";
+}
+
+// The decision was taken in another run, and nothing but the code says so.
+TEST_F(VersionTrialsOfAnEngine, CodeThatAnEarlierRunKeptGoesBackToCodeWithoutChangesAndStaysThere) {
+  HINDSIGHT_SKIP_WITHOUT_PROMPT_SIGNALS();
+  keeps_code_ = true;
+  const Run first = run(kSurelyPays, "weigh-branches", {"inline-calls"});
+  ASSERT_NE(first.of("weigh-branches"), nullptr) << first.log;
+  ASSERT_EQ(first.of("weigh-branches")->state, DecisionState::kKept) << first.log;
+
+  const Run second = run_until_said(kSurelyLoses, "all that is changed in work: ", {"inline-calls"});
+  EXPECT_THAT(second.log, testing::HasSubstr("work: from the code cache: "));
+  EXPECT_THAT(second.log, testing::HasSubstr("all that is changed in work: rolled back, -"));
+  ASSERT_NE(second.of("weigh-branches"), nullptr) << second.log;
+  EXPECT_EQ(second.of("weigh-branches")->state, DecisionState::kRolledBack);
+  EXPECT_THAT(explained(), testing::HasSubstr("weights of branches: rolled back"));
+
+  const Run third = run(kSurelyLoses, "weigh-branches", {"inline-calls"}, 6000);
+  EXPECT_THAT(third.log, testing::HasSubstr("work: from the code cache: "));
+  EXPECT_THAT(third.log, testing::Not(testing::HasSubstr("tried against a version without it")))
+      << "it has no change that could lose";
+}
+
 // One call that does not end until something was found out about its loop.
 class VersionTrialsOfANest : public testing::Test {
  protected:
   static constexpr int32_t kTurns = 20'000;  // of the inner loop, for each of the outer one
 
-  // Until the log has a line with these words, in one call.
-  static std::string run(double bias, std::string_view words) {
+  // Until the log has so many lines with these words, in one call.
+  static std::string run(double bias, std::string_view words, size_t times = 1) {
     LogLines lines("trial");
     EngineConfig config;
     config.tier = TierMode::kAuto;
@@ -536,7 +581,7 @@ class VersionTrialsOfANest : public testing::Test {
     const Patience patience;
     Linker linker(*engine);
     linker.define_function("host", "goes_on", [&]() -> int32_t {
-      return ++rounds % 100 != 0 || (patience.lasts() && lines.count(words) == 0);
+      return ++rounds % 100 != 0 || (patience.lasts() && lines.count(words) < times);
     });
     auto result = linker.instantiate(module).value()->call("main", {});
     EXPECT_TRUE(result) << result.error().describe();
@@ -562,6 +607,13 @@ TEST_F(VersionTrialsOfANest, WhatIsChangedIsComparedWithCodeThatHasNoneOfIt) {
               testing::AllOf(
                   testing::ContainsRegex("weigh-branches in the loop at 0x[0-9a-f]+ of main: kept, "),
                   testing::ContainsRegex("all that is changed in the loop at 0x[0-9a-f]+ of main: kept, ")));
+}
+
+TEST_F(VersionTrialsOfANest, WhatStayedIsComparedAgainOnceItRanAsLongAgain) {
+  HINDSIGHT_SKIP_WITHOUT_PROMPT_SIGNALS();
+  EXPECT_THAT(run(2, "all that is changed in", 2),
+              testing::ContainsRegex(
+                  "all that is changed in .* of main: kept, .*all that is changed in .* of main: kept, "));
 }
 
 TEST_F(VersionTrialsOfAnEngine, WhatIsSwitchedOffIsNeitherDoneNorTried) {
