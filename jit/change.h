@@ -190,7 +190,7 @@ constexpr bool is_of_branch(ChangeKind kind) {
 // Code is made up to these bounds, and nobody asks for more: the usual byte count of a copy or fill, and a trip count.
 inline constexpr uint64_t kMostUsualBytes = 256;
 inline constexpr uint64_t kMostUsualTurns = 64;
-// That a branch loses which went the other way.
+// That a branch loses which went the other way, where nobody has measured it (OptimizeRequest::mispredict_cycles).
 inline constexpr double kMispredictCycles = 21;
 // With where they come from; docs/PARAMETERS.md is printed from this.
 inline constexpr std::array kChangeConstants = {
@@ -206,7 +206,8 @@ inline constexpr std::array kChangeConstants = {
     Constant{"kMispredictCycles",
              kMispredictCycles,
              {Unit::kCount, Provenance::Origin::kMeasured,
-              "charges a misprediction as on a Zen 4; others lose 15 to 25"}},
+              "charges a misprediction as on a Zen 4, where nobody has measured what it takes; others lose "
+              "15 to 25"}},
 };
 
 // A change of one place: a load, a branch, an operator, a loop. Of a whole version `at` is 0, but for what is asked for: there

@@ -110,6 +110,8 @@ struct PolicyConfig {
   double min_select_seen_to_wait = 8;
   double max_seconds_to_wait_for_selects = 0.012;
   uint32_t max_conversions = 16;
+  double cycles_mispredicted = jit::kMispredictCycles;
+  double seconds_a_cycle = 1 / 3.6e9;
   // For usual values.
   double min_value_records = 8;
   double min_value_records_to_wait = 2;
@@ -219,18 +221,13 @@ struct Parameter {
 };
 std::span<const Parameter> parameters();
 
-// What estimates are made with that are told beside decisions, and decide nothing.
-inline constexpr double kSecondsMispredicted = jit::kMispredictCycles / 3.6e9;
+// What estimates are made with that are the same everywhere.
 inline constexpr double kSecondsChosen = 1e-9;
 inline constexpr double kSecondsAFault = 0.5e-6;
 inline constexpr std::array kEstimates = [] {
   using enum Unit;
   using enum Provenance::Origin;
   return std::array{
-      Constant{
-          "kSecondsMispredicted",
-          kSecondsMispredicted,
-          {kSeconds, kDerived, "is kMispredictCycles at the 3.6 GHz of the Zen 4 that they were counted on"}},
       Constant{
           "kSecondsChosen", kSecondsChosen, {kSeconds, kBound, "charges waiting for a select: some cycles"}},
       Constant{"kSecondsAFault",

@@ -1,5 +1,6 @@
 #include "runtime/adaptive/adaptive_tiers.h"
 
+#include "feedback/lwp/calibration/tlb_reach.h"
 #include "runtime/adaptive/engine_policy.h"
 #include "runtime/adaptive/functions/function_reports.h"
 #include "runtime/adaptive/late_report.h"
@@ -37,7 +38,10 @@ AdaptiveTiers::AdaptiveTiers(const EngineConfig& config, CodeServices& services,
                              feedback::ProfileFile known, RecordFeed& feed)
     : config_(config),
       services_(services),
-      policy_(make_policy(config, services.knobs)),
+      calibration_([this](bool warning, const std::string& line) {
+        services_.say(warning ? LogLevel::kWarning : LogLevel::kInfo, "calibration", line);
+      }),
+      policy_(make_policy(config, services.knobs, known_machine())),
       monitor_(services.registry(), monitor_config(selection, feed)),
       governor_(services, monitor_, clock_),
       threads_(services, monitor_, std::move(selection)),
@@ -45,7 +49,7 @@ AdaptiveTiers::AdaptiveTiers(const EngineConfig& config, CodeServices& services,
              [this](Job job, ModuleCode& code) {
                if (auto again = compiler_.compile(job, code)) seconds_.add(std::move(*again));
              }),
-      trials_(services, monitor_, policy_, modules_, decisions_, measurement_,
+      trials_(services, monitor_, policy_, modules_, decisions_, measurement_, calibration_,
               [this](Job job) {
                 // What is tried next waits until the loop has run for a while in the code that it is back in.
                 if (job.is_second())
@@ -57,7 +61,7 @@ AdaptiveTiers::AdaptiveTiers(const EngineConfig& config, CodeServices& services,
       seconds_(monitor_, decisions_, trials_.price(), [this](Job job) { queue_.add(std::move(job)); }),
       planner_(parts_, trials_, seconds_, scale_, governor_),
       entries_(modules_, monitor_),
-      latencies_(services, monitor_, clock_, modules_, trials_),
+      latencies_(services, monitor_, clock_, modules_, trials_, calibration_),
       pages_(parts_, measurement_,
              [this](const wasm::Module* module) { return trials_.timed_loops(module); }),
       filling_(parts_, pages_),
@@ -72,6 +76,15 @@ AdaptiveTiers::AdaptiveTiers(const EngineConfig& config, CodeServices& services,
       last_look_(EngineClock::Clock::now()),
       last_collect_(last_look_) {
   tsc_ticks_per_second();  // measured before a guest waits for it
+}
+
+MachineFacts AdaptiveTiers::known_machine() {
+  MachineFacts known{.tlb_reach = lwp::detect_tlb_reach()};
+  if (config_.profiling && config_.unit != kTimeUnit) {
+    calibration_.load();
+    known.calibration = calibration_.get();
+  }
+  return known;
 }
 
 Status AdaptiveTiers::start() {
@@ -120,7 +133,7 @@ ProfileKeeper::Hooks AdaptiveTiers::profile_hooks() {
 
 void AdaptiveTiers::shutdown() {
   monitor_.stop();
-  latencies_.stop();
+  calibration_.stop();
   queue_.stop();
   if (!started_ || config_.profile_out.empty()) return;
   if (Status saved = save_profile(config_.profile_out); !saved)

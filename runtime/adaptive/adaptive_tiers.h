@@ -22,6 +22,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/adaptive/background_calibration.h"
 #include "runtime/adaptive/code_keeper.h"
 #include "runtime/adaptive/compile_queue.h"
 #include "runtime/adaptive/decision_log.h"
@@ -38,6 +39,7 @@
 #include "runtime/adaptive/functions/second_compiles.h"
 #include "runtime/adaptive/latency_watch.h"
 #include "runtime/adaptive/loaded_modules.h"
+#include "runtime/adaptive/machine_costs.h"
 #include "runtime/adaptive/measurement.h"
 #include "runtime/adaptive/profile_keeper.h"
 #include "runtime/adaptive/sampling_governor.h"
@@ -82,9 +84,11 @@ class AdaptiveTiers final : public TierManager {
   feedback::Monitor::Config monitor_config(const lwp::Selection& selection, RecordFeed& feed);
   CodeLayout::Hooks layout_hooks();
   ProfileKeeper::Hooks profile_hooks();
+  MachineFacts known_machine();
 
   const EngineConfig config_;
   CodeServices& services_;
+  BackgroundCalibration calibration_;
   const feedback::PolicyConfig policy_;
   const OwnerProcess owner_;
   const EngineClock clock_;

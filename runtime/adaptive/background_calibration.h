@@ -24,10 +24,10 @@ class BackgroundCalibration {
   BackgroundCalibration(const BackgroundCalibration&) = delete;
   BackgroundCalibration& operator=(const BackgroundCalibration&) = delete;
 
-  // One thread (the monitor's) calls these two. load(): what the process knows or the cache holds. measure():
-  // begins a measurement if load() found nothing; once. Where there is no thread to be
-  // had for it, or no memory, that is counted (base/system_failures.h).
+  // What the process knows or the cache holds. Reads a small file; nothing is called on another thread meanwhile.
   void load();
+  // Begins a measurement if load() found nothing; once. One thread (the monitor's) calls it. Where there is no
+  // thread to be had for measuring, or no memory, that is counted (base/system_failures.h).
   void measure();
 
   // Abandons a measurement; takes a few milliseconds at most. Nothing is said afterwards.

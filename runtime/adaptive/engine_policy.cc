@@ -15,8 +15,10 @@ constexpr double kCostOnOneCore = 0.25;
 
 }  // namespace
 
-feedback::PolicyConfig make_policy(const EngineConfig& config, const TestKnobs& knobs) {
+feedback::PolicyConfig make_policy(const EngineConfig& config, const TestKnobs& knobs,
+                                   const MachineFacts& machine) {
   feedback::PolicyConfig policy;
+  set_costs(policy, machine);
   for (const feedback::Decision& decision : feedback::kDecisions) {
     const bool feeds_back = decision.what != feedback::kOptimize.what;
     decision.set(policy, config.tier == TierMode::kAuto && (config.feedback || !feeds_back) &&

@@ -1,9 +1,10 @@
-// The policy of an engine: which decisions its configuration leaves, and what the machine says about their cost.
+// The policy of an engine: which decisions its configuration leaves, and what is known of the machine about their cost.
 #pragma once
 
 #include <string_view>
 
 #include "feedback/policy/policy.h"
+#include "runtime/adaptive/machine_costs.h"
 #include "runtime/code/test_knobs.h"
 #include "runtime/engine/hindsight.h"
 
@@ -13,6 +14,7 @@ namespace hindsight::rt {
 // processor is opened, no branches are recorded, and the machine is not calibrated.
 inline constexpr std::string_view kTimeUnit = "time";
 
-feedback::PolicyConfig make_policy(const EngineConfig& config, const TestKnobs& knobs);
+feedback::PolicyConfig make_policy(const EngineConfig& config, const TestKnobs& knobs,
+                                   const MachineFacts& machine = {});
 
 }  // namespace hindsight::rt

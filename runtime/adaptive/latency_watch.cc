@@ -10,15 +10,14 @@ constexpr double kCalibrateAfterSeconds = 0.2;  // programs that end sooner have
 }  // namespace
 
 LatencyWatch::LatencyWatch(CodeServices& services, feedback::Monitor& monitor, const EngineClock& clock,
-                           const LoadedModules& modules, const FunctionTrials& trials)
+                           const LoadedModules& modules, const FunctionTrials& trials,
+                           BackgroundCalibration& calibration)
     : services_(services),
       monitor_(monitor),
       clock_(clock),
       modules_(modules),
       trials_(trials),
-      calibration_([this](bool warning, const std::string& line) {
-        services_.say(warning ? LogLevel::kWarning : LogLevel::kInfo, "calibration", line);
-      }) {}
+      calibration_(calibration) {}
 
 void LatencyWatch::round(const Round& round) {
   if (round.look) say_news();
@@ -68,12 +67,7 @@ void LatencyWatch::say_news() {
 }
 
 void LatencyWatch::calibrate(EngineClock::Time now) {
-  if (!loaded_) {
-    loaded_ = true;
-    calibration_.load();
-  } else if (clock_.seconds(now) >= kCalibrateAfterSeconds && !calibration_.get()) {
-    calibration_.measure();
-  }
+  if (clock_.seconds(now) >= kCalibrateAfterSeconds && !calibration_.get()) calibration_.measure();
 }
 
 }  // namespace hindsight::rt

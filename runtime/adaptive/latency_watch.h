@@ -17,16 +17,15 @@ namespace hindsight::rt {
 
 class LatencyWatch {
  public:
-  // All outlive this.
+  // All outlive this. The calibration is loaded already.
   LatencyWatch(CodeServices& services, feedback::Monitor& monitor, const EngineClock& clock,
-               const LoadedModules& modules, const FunctionTrials& trials);
+               const LoadedModules& modules, const FunctionTrials& trials,
+               BackgroundCalibration& calibration);
 
   // Calibrates the machine when it is worth it, and says which loads' level became known or changed.
   void round(const Round& round);
   // Puts what timed loads say by now into the profiles.
   void refresh() const;
-  // Abandons a calibration.
-  void stop() { calibration_.stop(); }
 
  private:
   struct Timed {
@@ -44,9 +43,8 @@ class LatencyWatch {
   const EngineClock& clock_;
   const LoadedModules& modules_;
   const FunctionTrials& trials_;
-  BackgroundCalibration calibration_;
+  BackgroundCalibration& calibration_;
   // Monitor thread only.
-  bool loaded_ = false;
   std::map<std::pair<const wasm::Module*, uint32_t>, MemoryLevel> said_;
 };
 

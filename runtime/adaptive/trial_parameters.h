@@ -193,8 +193,8 @@ inline constexpr std::array kTrialParameters = [] {
       Constant{"kMissSeconds",
                kMissSeconds,
                {kSeconds, kMeasured,
-                "takes so long for a line from memory while others are under way: 100 to 180 ns on the "
-                "machines measured"}},
+                "takes a line from memory to be so long under way where the machine is not calibrated: 100 "
+                "to 180 ns on the machines measured, while others are under way too"}},
       Constant{"kLeastTimeLeft",
                kLeastTimeLeft,
                {kShare, kDerived,

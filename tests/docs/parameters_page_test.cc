@@ -62,7 +62,7 @@ Numbers that a file brings are bounded by their unit:
     if (parameter.about != about) open_table(page, about = parameter.about);
     page += row(parameter.name, parameter.of({}), parameter.from);
   }
-  add_table(page, "estimates that are told and decide nothing", feedback::kEstimates);
+  add_table(page, "estimates that are the same everywhere", feedback::kEstimates);
   page +=
       "\n# What compilers and the policy share\n[change.h](../jit/change.h): each change of code that has a "
       "number, with where its trial begins and between what it stays.\n";

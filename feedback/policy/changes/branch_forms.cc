@@ -107,7 +107,9 @@ class BranchForms final : public ChangePolicy {
       ++proposed;
       const double executions =
           static_cast<double>(b.sampled) * (b.chooses ? config.calls_per_record : kBranchInterval);
-      const double gain = *form == ChangeKind::kSelect ? rate->share * kSecondsMispredicted : kSecondsChosen;
+      const double gain = *form == ChangeKind::kSelect
+                              ? rate->share * config.cycles_mispredicted * config.seconds_a_cycle
+                              : kSecondsChosen;
       jit::BranchCounts counts = counts_of(b);
       counts.mispredicted = rate->share;
       out.push_back({.request = {.site = {*form, b.branch}, .what = counts},

@@ -48,18 +48,19 @@ const char* to_string(TrialState state) {
   return "unknown";
 }
 
-uint32_t estimated_distance(double seconds_an_iteration, double stall_share) {
+uint32_t estimated_distance(double seconds_an_iteration, double stall_share, double miss_seconds) {
   double stalled = std::clamp(stall_share, 0.0, 1.0);
   stalled = stalled / (stalled + (1 - stalled) / 2);
   double left = seconds_an_iteration * std::max(1 - stalled, kLeastTimeLeft);
-  double distance = left > 0 ? std::ceil(kMissSeconds / left) : kLadder[std::size(kLadder) - 1];
+  double distance = left > 0 ? std::ceil(miss_seconds / left) : kLadder[std::size(kLadder) - 1];
   return static_cast<uint32_t>(std::clamp<double>(distance, kLadder[0], kLadder[std::size(kLadder) - 1]));
 }
 
 TrialLogic::TrialLogic(double ticks_per_second, uint32_t first_distance, bool settled, double stall_share,
-                       jit::Knob knob)
+                       jit::Knob knob, double miss_seconds)
     : ticks_per_second_(ticks_per_second),
       knob_(knob),
+      miss_seconds_(miss_seconds),
       stall_share_(stall_share),
       best_distance_(first_distance),
       patience_(kLeastPatience),
@@ -90,7 +91,8 @@ void TrialLogic::start_distance_trial() {
 // Called after the first chunk, which ran without prefetch: the distances to try are only wanted now.
 void TrialLogic::estimate_distance() {
   double ticks = a_rates_.front();
-  uint32_t distance = std::min(estimated_distance(ticks / ticks_per_second_, stall_share_), farthest());
+  uint32_t distance =
+      std::min(estimated_distance(ticks / ticks_per_second_, stall_share_, miss_seconds_), farthest());
   first_tries_.clear();
   for (uint32_t next : {distance, std::min(3 * distance, farthest()), std::max(distance / 3, kLadder[0])}) {
     if (std::find(first_tries_.begin(), first_tries_.end(), next) == first_tries_.end())
@@ -411,9 +413,9 @@ void TrialLogic::reject() {
 }
 
 LoopTrial::LoopTrial(double ticks_per_second, uint32_t first_distance, bool settled, double stall_share,
-                     TrialGate& gate, jit::Knob knob)
+                     double miss_seconds, TrialGate& gate, jit::Knob knob)
     : gate_(gate),
-      logic_(ticks_per_second, first_distance, settled, stall_share, knob),
+      logic_(ticks_per_second, first_distance, settled, stall_share, knob, miss_seconds),
       watch_(ticks_per_second, settled) {
   state_.store(logic_.state(), std::memory_order_relaxed);
 }

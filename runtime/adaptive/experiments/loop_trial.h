@@ -36,6 +36,7 @@
 #include "jit/abi/loop_cell.h"
 #include "jit/change.h"
 #include "runtime/adaptive/experiments/history_watch.h"
+#include "runtime/adaptive/trial_parameters.h"
 
 namespace hindsight::rt {
 
@@ -62,9 +63,9 @@ class TrialLogic {
   // before). stall_share: the share of the loop's time in baseline code that was spent waiting for the loads that
   // are prefetched. It is 0 if not known; then first_distance is tried first. knob: what a distance is called in
   // words ("width" for a group of searches), and between what it stays. No name: there is none, the change is on or
-  // off.
+  // off. miss_seconds: as of estimated_distance().
   TrialLogic(double ticks_per_second, uint32_t first_distance, bool settled, double stall_share = 0,
-             jit::Knob knob = kDistance);
+             jit::Knob knob = kDistance, double miss_seconds = kMissSeconds);
 
   // Another change of these loads gave so much, or may: one that gives less leaves the place to it. Until it is kept.
   void expect(double least_gain);
@@ -122,6 +123,7 @@ class TrialLogic {
 
   const double ticks_per_second_;
   const jit::Knob knob_;
+  const double miss_seconds_;
   double stall_share_ = 0;  // 0: nothing to estimate from, or done
   TrialState state_ = TrialState::kComparing;
   StripSetting setting_;
@@ -170,12 +172,13 @@ class TrialLogic {
 };
 
 // The distance at which a prefetch is complete when its data is wanted. It is the latency of a load from memory
-// over the time that an iteration takes once its stalls are gone.
+// over the time that an iteration takes once its stalls are gone. The latency is this machine's
+// (runtime/adaptive/machine_costs.h), of a load that comes alone.
 //
 // Let a share s of the baseline code's time be stalled. Optimized code, whose other work is about half, then spends
 // s' = s / (s + (1 - s) / 2) of its time so. Stalls are never gone altogether: a loop that does nothing else is
 // bound by how many lines are fetched at once. So an iteration keeps at least a third of its time.
-uint32_t estimated_distance(double seconds_an_iteration, double stall_share);
+uint32_t estimated_distance(double seconds_an_iteration, double stall_share, double miss_seconds);
 
 class LoopTrial;
 
@@ -234,7 +237,7 @@ class TrialGate {
 class LoopTrial {
  public:
   LoopTrial(double ticks_per_second, uint32_t first_distance, bool settled, double stall_share,
-            TrialGate& gate, jit::Knob knob = kDistance);
+            double miss_seconds, TrialGate& gate, jit::Knob knob = kDistance);
 
   // The change is of a loop that remembers its way: its cell has a history. Before arm().
   void judge_history();

@@ -50,6 +50,7 @@ jit::OptimizeRequest FunctionCompiler::request_of(const Job& job, const ModuleCo
   request.split_cold = job.plan.has(feedback::version_site(jit::ChangeKind::kSplitCold));
   request.abandoned = &abandon_;
   request.changes = feedback::requests_of(job.plan);
+  request.mispredict_cycles = policy_.cycles_mispredicted;
   return request;
 }
 

@@ -7,6 +7,7 @@
 
 #include "runtime/adaptive/functions/function_plans.h"
 #include "runtime/adaptive/functions/recompile.h"
+#include "runtime/adaptive/machine_costs.h"
 #include "runtime/adaptive/trial_parameters.h"
 
 namespace hindsight::rt {
@@ -143,7 +144,8 @@ std::vector<jit::Site> MadeRoom::note_loss(const Watch& watch, size_t cell, doub
 
 FunctionTrials::FunctionTrials(CodeServices& services, feedback::Monitor& monitor,
                                const feedback::PolicyConfig& policy, const LoadedModules& modules,
-                               DecisionLog& decisions, Measurement& measurement, Queue queue)
+                               DecisionLog& decisions, Measurement& measurement,
+                               const BackgroundCalibration& calibration, Queue queue)
     : services_(services),
       monitor_(monitor),
       policy_(policy),
@@ -151,6 +153,7 @@ FunctionTrials::FunctionTrials(CodeServices& services, feedback::Monitor& monito
       decisions_(decisions),
       price_(policy),
       measurement_(measurement),
+      calibration_(calibration),
       queue_(std::move(queue)) {}
 
 MadeRoom FunctionTrials::room_of(const wasm::Module* module, jit::Unit unit) const {
@@ -176,14 +179,15 @@ Watch FunctionTrials::make(const Job& job, const std::shared_ptr<jit::CodeVersio
   watch.won_before = job.settled;
   const MadeRoom room = room_of(job.module, job.unit());
   const WonChanges won = won_of(job.module, job.plan.function);
+  const double miss = miss_seconds(calibration_.get().get());
   for (size_t i = 0; i < version->loop_cells.size(); ++i) {
     const LoopStart start = start_of(job, *version, i, won);
     watch.reported.push_back(start.settled ? TrialState::kKept : TrialState::kComparing);
-    const auto watched = std::make_shared<WatchedCell>(
-        WatchedCell{.cell = version->loop_cells[i],
-                    .trial = std::make_shared<LoopTrial>(tsc_ticks_per_second(), start.setting, start.settled,
-                                                         start.stall_share, measurement_.loops(), start.knob),
-                    .timed = std::make_shared<TimedLoads>(tsc_ticks_per_second())});
+    const auto watched = std::make_shared<WatchedCell>(WatchedCell{
+        .cell = version->loop_cells[i],
+        .trial = std::make_shared<LoopTrial>(tsc_ticks_per_second(), start.setting, start.settled,
+                                             start.stall_share, miss, measurement_.loops(), start.knob),
+        .timed = std::make_shared<TimedLoads>(tsc_ticks_per_second())});
     if (start.remembers) watched->trial->judge_history();
     watched->trial->expect(room.gain_to_beat(watch, i));
     if (services_.knobs.trial_bias != 0) watched->trial->simulate(services_.knobs.trial_bias);

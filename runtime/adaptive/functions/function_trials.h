@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "feedback/monitor/monitor.h"
+#include "runtime/adaptive/background_calibration.h"
 #include "runtime/adaptive/experiments/experiment.h"
 #include "runtime/adaptive/experiments/loop_trial.h"
 #include "runtime/adaptive/functions/trial_price.h"
@@ -125,7 +126,8 @@ class FunctionTrials final : public Experiment {
   using Queue = std::function<void(Job)>;
   // All outlive this. `queue`: called with no lock held.
   FunctionTrials(CodeServices& services, feedback::Monitor& monitor, const feedback::PolicyConfig& policy,
-                 const LoadedModules& modules, DecisionLog& decisions, Measurement& measurement, Queue queue);
+                 const LoadedModules& modules, DecisionLog& decisions, Measurement& measurement,
+                 const BackgroundCalibration& calibration, Queue queue);
 
   // What is to be expected of a compile for further ones.
   TrialPrice& price() { return price_; }
@@ -217,6 +219,7 @@ class FunctionTrials final : public Experiment {
   DecisionLog& decisions_;
   TrialPrice price_;
   Measurement& measurement_;
+  const BackgroundCalibration& calibration_;
   const Queue queue_;
 
   mutable std::mutex mutex_;

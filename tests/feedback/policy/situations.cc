@@ -47,7 +47,8 @@ std::string kind_of(const Situation& situation) {
             [](const VersionEvidence&) { return "versions"; }, [](const FillSpeeds&) { return "fill"; },
             [](const PageProgress&) { return "pages"; }, [](const PagePlan&) { return "pages"; },
             [](const GrowthEvidence&) { return "populate"; }, [](const FillWindow&) { return "populate"; },
-            [](const GrowthStep&) { return "populate"; }, [](const TrialStake&) { return "later"; }},
+            [](const GrowthStep&) { return "populate"; }, [](const TrialStake&) { return "later"; },
+            [](const SecondCompile&) { return "later"; }},
       situation.evidence);
 }
 
@@ -83,6 +84,12 @@ std::string answer(const Situation& situation, const PolicyConfig& config) {
             },
             [&](const TrialStake& s) -> std::string {
               return is_worth_trying(s.stake, s.record, config) ? "compile for trials" : "wait";
+            },
+            [&](const SecondCompile& s) -> std::string {
+              const Stake stake{.seconds_run = s.evidence.seconds_run,
+                                .may_save = may_save(decide(s.evidence, config), s.evidence),
+                                .compile_seconds = s.seconds};
+              return is_worth_trying(stake, {.taken = 1}, config) ? "compile for trials" : "wait";
             },
             [&](const FillWindow& w) -> std::string {
               return fmt::format("{} blocks", window_ahead(w.advances, w.touched_blocks, config));
@@ -428,6 +435,12 @@ std::vector<Situation> situations_by_hand() {
                         {.taken = taken, .won = 0, .lost = 3}};
     });
   }
+  series("executions of a mispredicted branch", 20, 2000, [](double records) {
+    SecondCompile s{.evidence = with(hot(), branch(1000, 0.5, 0.3)), .seconds = 0.01};
+    s.evidence.branches[0].sampled = static_cast<uint64_t>(records);
+    s.evidence.branches[0].sampled_taken = static_cast<uint64_t>(records / 2);
+    return s;
+  });
   series("called after all", 1, 1000, [](double ms) {
     FunctionEvidence e = hot(ms);
     e.optimized = e.loop_entries_only = true;

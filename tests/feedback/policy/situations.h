@@ -42,10 +42,17 @@ struct TrialStake {
   TrialRecord record;
 };
 
+// A function that runs in its first code: whether what is asked for is worth a second compile, of so many seconds.
+struct SecondCompile {
+  FunctionEvidence evidence;
+  double seconds = 0;
+};
+
 struct Situation {
   std::string name;  // what it is about, the same for all of its kind: "a load that stalls"
   std::variant<FunctionEvidence, StartSituation, PageEvidence, PageEpisode, LayoutEvidence, VersionEvidence,
-               FillSpeeds, PagePlan, PageProgress, GrowthEvidence, FillWindow, GrowthStep, TrialStake>
+               FillSpeeds, PagePlan, PageProgress, GrowthEvidence, FillWindow, GrowthStep, TrialStake,
+               SecondCompile>
       evidence;
 };
 

@@ -264,6 +264,19 @@ TEST(BranchHints, RunningLoopsAreEnteredInTheMiddleToo) {
   b.expect_same({i32(3000), i32(1u << 31)});
 }
 
+TEST(BranchHints, AMispredictionLosesWhatTheRequestSays) {
+  const auto answer = [](double cycles) {
+    OptimizeRequest settings;
+    settings.mispredict_cycles = cycles;
+    return Branches(loop("", kFilter), {{Opcode::kIf, 0, Form::kSelect, 0.4}}, settings).site();
+  };
+  const Answer dear = answer(10), cheap = answer(0.5);
+  EXPECT_TRUE(dear.is_applied()) << dear.why;
+  EXPECT_NE(dear.why.find("as a branch it loses 4.0 cycles"), std::string::npos) << dear.why;
+  EXPECT_FALSE(cheap.is_applied()) << cheap.why;
+  EXPECT_NE(cheap.why.find("as a branch it loses 0.2 cycles"), std::string::npos) << cheap.why;
+}
+
 TEST(BranchHints, ChecksOfBoundsInAnArmAreExitsOfIt) {
   OptimizeRequest settings;
   settings.options.bounds = BoundsChecks::kExplicit;

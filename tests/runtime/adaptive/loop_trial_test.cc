@@ -226,12 +226,15 @@ TEST(Trial, TriesOtherDistancesBeforeItRejects) {
 
 TEST(Trial, EstimatesTheFirstDistanceFromStallAndIterationTime) {
   // Little work and much stall: far ahead. Much work an iteration: close by.
-  EXPECT_GT(estimated_distance(2e-9, 0.9), 64u);
-  EXPECT_EQ(estimated_distance(100e-9, 0.5), 5u);  // 150 ns over a third of 100, 4.5 iterations
-  EXPECT_EQ(estimated_distance(1e-6, 0.9), 2u);
+  constexpr double kMiss = 150e-9;
+  EXPECT_GT(estimated_distance(2e-9, 0.9, kMiss), 64u);
+  EXPECT_EQ(estimated_distance(100e-9, 0.5, kMiss), 5u);  // 150 ns over a third of 100, 4.5 iterations
+  EXPECT_EQ(estimated_distance(1e-6, 0.9, kMiss), 2u);
   // Less of the time stalled leaves more of it to hide the miss in.
-  EXPECT_LT(estimated_distance(20e-9, 0.1), estimated_distance(20e-9, 0.5));
-  EXPECT_EQ(estimated_distance(0, 0.5), 128u);
+  EXPECT_LT(estimated_distance(20e-9, 0.1, kMiss), estimated_distance(20e-9, 0.5, kMiss));
+  EXPECT_EQ(estimated_distance(0, 0.5, kMiss), 128u);
+  // Where memory is nearer, so is what is prefetched.
+  EXPECT_EQ(estimated_distance(100e-9, 0.5, 80e-9), 3u);
 }
 
 TEST(Trial, BeginsAtTheEstimateOfTheFirstChunk) {
@@ -245,6 +248,22 @@ TEST(Trial, BeginsAtTheEstimateOfTheFirstChunk) {
   EXPECT_EQ(loop.run(trial), TrialState::kKept);
   EXPECT_EQ(first, 5u);
   EXPECT_NE(trial.words().find("starts at distance 5"), std::string::npos) << trial.words();
+}
+
+TEST(Trial, BeginsFurtherAheadWhereMemoryIsSlower) {
+  const auto first_of = [](double miss_seconds) {
+    TrialLogic trial(kTicksPerSecond, 16, false, 0.5, kDistance, miss_seconds);
+    const double ticks = 100e-9 * kTicksPerSecond;
+    uint32_t first = 0;
+    Simulation loop{[&](bool on, uint32_t d) {
+      if (on && first == 0) first = d;
+      return on ? 0.6 * ticks : ticks;
+    }};
+    loop.run(trial);
+    return first;
+  };
+  EXPECT_EQ(first_of(80e-9), 3u);
+  EXPECT_EQ(first_of(300e-9), 9u);
 }
 
 TEST(Trial, IsNotFooledByInterruptions) {
@@ -418,7 +437,8 @@ void end_strip(LoopTrial& trial, jit::LoopCell& cell, uint32_t valid) {
 
 TEST(Trial, OfALoopThatRemembersItsWayBeginsWhenThatComesAgain) {
   TrialGate gate;
-  LoopTrial trial(kTicksPerSecond, 16, false, 0, gate), other(kTicksPerSecond, 16, false, 0, gate);
+  LoopTrial trial(kTicksPerSecond, 16, false, 0, kMissSeconds, gate),
+      other(kTicksPerSecond, 16, false, 0, kMissSeconds, gate);
   const auto cell = jit::make_loop_cell_with_history();
   trial.judge_history();
   trial.arm(*cell);
@@ -447,7 +467,7 @@ TEST(Trial, OfALoopThatRemembersItsWayBeginsWhenThatComesAgain) {
 
 TEST(Trial, OfALoopWhoseWayNeverComesAgainIsGivenUp) {
   TrialGate gate;
-  LoopTrial trial(kTicksPerSecond, 16, false, 0, gate);
+  LoopTrial trial(kTicksPerSecond, 16, false, 0, kMissSeconds, gate);
   const auto cell = jit::make_loop_cell_with_history();
   trial.judge_history();
   trial.arm(*cell);
@@ -461,7 +481,7 @@ TEST(Trial, OfALoopWhoseWayNeverComesAgainIsGivenUp) {
 
 TEST(TrialGate, LetsInOneAtATimeAndTheNextWhenTheFirstIsSeenNoMore) {
   TrialGate gate;
-  const LoopTrial first(1e9, 16, false, 0, gate), second(1e9, 16, false, 0, gate);
+  const LoopTrial first(1e9, 16, false, 0, kMissSeconds, gate), second(1e9, 16, false, 0, kMissSeconds, gate);
   constexpr uint64_t kStart = 1'000'000, kPatience = TrialGate::kPatienceTicks;
   EXPECT_FALSE(gate.busy(kStart));
   EXPECT_TRUE(gate.enter(&first, kStart));

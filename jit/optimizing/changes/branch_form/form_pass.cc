@@ -166,7 +166,7 @@ class FormChanger {
 
   bool worth_a_select(Candidate& candidate) {
     auto& branch = llvm::cast<llvm::BranchInst>(at(candidate));
-    const auto hammock = find_hammock(branch, *candidate.innermost);
+    const auto hammock = find_hammock(branch, *candidate.innermost, ir_.request.mispredict_cycles);
     if (!hammock) {
       candidate.words = "within the arms of another";
       if (within_arms_.contains(&branch)) return true;
@@ -177,15 +177,16 @@ class FormChanger {
     const auto shares = shares_of_blocks(*hammock, [&](const llvm::BranchInst& other) {
       return &other == hammock->branch ? taken : weighed_share(other).value_or(0.5);
     });
-    double lost = counts_of(candidate).mispredicted * kMispredictCycles;
+    double lost = counts_of(candidate).mispredicted * ir_.request.mispredict_cycles;
     double more = hammock->accesses;
     for (const llvm::BasicBlock* block : hammock->blocks) {
       more += operations_of(*block) * (1 - shares.at(block));
-      lost += shares.at(block) * mispredicted_at_end_of(*block) * kMispredictCycles;
+      lost += shares.at(block) * mispredicted_at_end_of(*block) * ir_.request.mispredict_cycles;
     }
     // Of these the processor has to guess that they are not gone.
     double wrong = 0;
-    for (const llvm::BasicBlock* aside : hammock->asides) wrong += shares.at(aside) * kMispredictCycles;
+    for (const llvm::BasicBlock* aside : hammock->asides)
+      wrong += shares.at(aside) * ir_.request.mispredict_cycles;
     const Sides sides = sides_of(*hammock, shares);
     more += static_cast<double>(sides.pairs.size() * hammock->branches);
     const double waited = cycles_waited(*candidate.innermost, sides, taken);
@@ -248,7 +249,7 @@ class FormChanger {
       sides.pairs.push_back({least.getLHS(), least.getRHS(), &least});
     }
     const double waited = cycles_waited(*candidate.innermost, sides, likely_first(candidate));
-    const double lost = counts_of(candidate).mispredicted * kMispredictCycles;
+    const double lost = counts_of(candidate).mispredicted * ir_.request.mispredict_cycles;
     if (waited == 0) {
       refuse(candidate, "no loop-carried value waits for it");
       return false;
@@ -359,7 +360,7 @@ class FormChanger {
       const llvm::LoopInfo loops(dominators);
       const llvm::Loop* const loop = loops.getLoopFor(branch->getParent());
       if (loop == nullptr) return refuse(candidate, "it is in no loop any more");
-      const auto hammock = find_hammock(*branch, *loop);
+      const auto hammock = find_hammock(*branch, *loop, ir_.request.mispredict_cycles);
       if (!hammock) return refuse(candidate, hammock.error());
       convert_to_selects(ir_, *hammock);
     } else if (place != nullptr) {

@@ -6,13 +6,14 @@
 // by then, or has gone with its loop into vectors, is no branch to convert any more. A branch that was a
 // select in the program, or the other way round, is found by its place in the program all the same.
 //
-// Branch or select? Of a branch that is mispredicted with rate r, every execution loses r *
-// kMispredictCycles. A select makes the processor do both arms, and what comes after it wait for the
-// condition and for both of them. The waiting counts where a value is carried from iteration to iteration
-// through the choice. A predicted branch shortens such a chain to its likely side. So
+// Branch or select? Of a branch that is mispredicted with rate r, every execution loses r times what a
+// misprediction takes (OptimizeRequest::mispredict_cycles). A select makes the processor do both arms, and
+// what comes after it wait for the condition and for both of them. The waiting counts where a value is
+// carried from iteration to iteration through the choice. A predicted branch shortens such a chain to its
+// likely side. So
 //
-//     select pays if   r * kMispredictCycles > work(both arms) - work(the arm that is chosen) + waiting
-//     branch pays if   waiting > r * kMispredictCycles     (and nothing is waited for off a chain)
+//     select pays if   r * mispredict_cycles > work(both arms) - work(the arm that is chosen) + waiting
+//     branch pays if   waiting > r * mispredict_cycles     (and nothing is waited for off a chain)
 //
 // with waiting = what the chain takes with a select - what it takes through the likely side, in cycles of
 // latency. These are estimates: they keep out what is hopeless by a factor of three, and the trial decides.

@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "jit/change.h"
 #include "jit/optimizing/changes/branch_form/if_conversion.h"
 #include "jit/optimizing/ir/load_user.h"
 
@@ -71,9 +70,10 @@ std::string_view why_no_arm(const BasicBlock& block) {
 
 class HammockFinder {
  public:
-  // `leaves_out`: what costs more to execute for nothing than a guess that it is not come to.
-  HammockFinder(llvm::BranchInst& branch, const llvm::Loop& loop, bool leaves_out)
-      : loop_(loop), leaves_out_(leaves_out) {
+  // `leaves_out`: what costs more to execute for nothing than a guess that it is not come to, which takes
+  // `mispredict_cycles` where it is wrong.
+  HammockFinder(llvm::BranchInst& branch, const llvm::Loop& loop, bool leaves_out, double mispredict_cycles)
+      : loop_(loop), leaves_out_(leaves_out), mispredict_cycles_(mispredict_cycles) {
     found_.branch = &branch;
   }
 
@@ -151,7 +151,7 @@ class HammockFinder {
   bool is_better_aside(const BasicBlock& block, const Shares& shares) const {
     const double share = shares.at(&block);
     return leaves_out_ && share <= kSeldom &&
-           share * kMispredictCycles * kOperationsACycle < (1 - share) * operations_of(block);
+           share * mispredict_cycles_ * kOperationsACycle < (1 - share) * operations_of(block);
   }
   // A way that is seldom gone, if there is one that leads where the others meet.
   bool leave_out_one(const Shares& shares) {
@@ -215,6 +215,7 @@ class HammockFinder {
 
   const llvm::Loop& loop_;
   const bool leaves_out_;
+  const double mispredict_cycles_;
   Hammock found_;
   std::vector<const BasicBlock*> aside_;  // what was left out
   std::vector<BasicBlock*> ends_;         // of the ways so far that are in the loop, each once
@@ -242,9 +243,10 @@ unsigned operations_of(const BasicBlock& block) {
   return operations;
 }
 
-std::expected<Hammock, std::string_view> find_hammock(llvm::BranchInst& branch, const llvm::Loop& loop) {
-  auto hammock = HammockFinder(branch, loop, true).find();
-  return hammock ? std::move(hammock) : HammockFinder(branch, loop, false).find();
+std::expected<Hammock, std::string_view> find_hammock(llvm::BranchInst& branch, const llvm::Loop& loop,
+                                                      double mispredict_cycles) {
+  auto hammock = HammockFinder(branch, loop, true, mispredict_cycles).find();
+  return hammock ? std::move(hammock) : HammockFinder(branch, loop, false, mispredict_cycles).find();
 }
 
 std::optional<double> weighed_share(const Instruction& instruction) {

@@ -58,8 +58,9 @@ struct Hammock {
 };
 
 // The hammock of a conditional branch of this innermost loop, or why it cannot be executed whole. Which ways are seldom gone say the
-// weights of branches.
-std::expected<Hammock, std::string_view> find_hammock(llvm::BranchInst& branch, const llvm::Loop& loop);
+// weights of branches. `mispredict_cycles`: of a guess that one of them is not gone.
+std::expected<Hammock, std::string_view> find_hammock(llvm::BranchInst& branch, const llvm::Loop& loop,
+                                                      double mispredict_cycles);
 
 // Those of a block that cost something.
 unsigned operations_of(const llvm::BasicBlock& block);
