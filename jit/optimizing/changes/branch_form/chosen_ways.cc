@@ -1,5 +1,6 @@
 #include "jit/optimizing/changes/branch_form/chosen_ways.h"
 
+#include "jit/optimizing/changes/branch_form/form_parameters.h"
 #include "jit/optimizing/changes/branch_form/if_conversion.h"
 #include "jit/optimizing/versions/loop_walk.h"
 
@@ -10,8 +11,6 @@ using llvm::Instruction;
 using llvm::PHINode;
 using llvm::Value;
 
-constexpr size_t kMostOperations = 400;  // of a walk
-
 // What a value hangs on within an iteration.
 struct Origins {
   bool has_phi = false;   // the phi of the loop's header
@@ -20,7 +19,7 @@ struct Origins {
 
 Origins origins_of(const Value* value, const PHINode& phi, const llvm::Loop& loop) {
   Origins origins;
-  LoopWalk walk(loop, kMostOperations, value);
+  LoopWalk walk(loop, kMostWalkedToAChoice, value);
   while (const Instruction* const instruction = walk.next()) {
     origins.has_phi |= instruction == &phi;
     origins.has_load |= llvm::isa<llvm::LoadInst>(instruction);
@@ -42,7 +41,7 @@ ChosenWays::ChosenWays(const llvm::Loop& loop, const llvm::LoopInfo& loops) : lo
   if (!latch) return;
   for (const PHINode& phi : loop.getHeader()->phis()) {
     // Without a load between: that one would have to be waited for all the same.
-    LoopWalk walk(loop, kMostOperations, phi.getIncomingValueForBlock(latch));
+    LoopWalk walk(loop, kMostWalkedToAChoice, phi.getIncomingValueForBlock(latch));
     while (const Instruction* const instruction = walk.next()) {
       if (is_header_phi(*instruction, loop) || llvm::isa<llvm::LoadInst>(instruction)) continue;
       if (is_choice_or_flag(*instruction) && loops.getLoopFor(instruction->getParent()) == &loop)

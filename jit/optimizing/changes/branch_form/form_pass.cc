@@ -14,6 +14,7 @@
 #include <set>
 
 #include "jit/optimizing/changes/branch_form/chosen_ways.h"
+#include "jit/optimizing/changes/branch_form/form_parameters.h"
 #include "jit/optimizing/changes/branch_form/if_conversion.h"
 #include "jit/optimizing/changes/values/usual_values.h"
 #include "jit/optimizing/versions/carried_chain.h"
@@ -26,9 +27,6 @@ namespace {
 
 using llvm::Instruction;
 using llvm::Value;
-
-// A core does much of this beside other work: what is dearer by less than this is worth a trial.
-constexpr double kDoubt = 3;
 
 struct Candidate {
   Slot* slot = nullptr;

@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "jit/optimizing/changes/branch_form/if_conversion.h"
+#include "jit/optimizing/changes/branch_form/form_parameters.h"
 #include "jit/optimizing/ir/load_user.h"
 
 namespace hindsight::jit::optimizing {
@@ -17,12 +17,6 @@ namespace {
 
 using llvm::BasicBlock;
 using llvm::Instruction;
-
-constexpr unsigned kMostSelectOperations = 32;  // of all blocks
-constexpr size_t kMostBlocks = 16;
-constexpr double kSeldom = 0.15;         // of the executions of a hammock's branch
-constexpr size_t kMostBlocksAside = 32;  // of one way
-constexpr unsigned kMostCopied = 8;      // operations of a block to which a way aside leads
 
 bool is_free(const Instruction& instruction) {
   return is_pin(instruction) || llvm::isa<llvm::PHINode, llvm::ZExtInst, llvm::TruncInst, llvm::BitCastInst,
@@ -95,7 +89,7 @@ class HammockFinder {
       BasicBlock& block = **inside;
       ends_.erase(inside);
       add(block);
-      if (found_.blocks.size() > kMostBlocks || found_.operations > kMostSelectOperations)
+      if (found_.blocks.size() > kMostBlocksOfAHammock || found_.operations > kMostSelectOperations)
         return std::unexpected("the arms are too long to execute both");
     }
     if (!ends_.empty()) found_.join = ends_.front();
@@ -117,7 +111,7 @@ class HammockFinder {
            });
   }
   static bool may_be_copied(const BasicBlock& block, const BasicBlock& before) {
-    return block.getUniqueSuccessor() != nullptr && operations_of(block) <= kMostCopied &&
+    return block.getUniqueSuccessor() != nullptr && operations_of(block) <= kMostCopiedAside &&
            llvm::count(llvm::successors(&before), &block) == 1;
   }
   // And it may be executed for nothing.
@@ -150,14 +144,14 @@ class HammockFinder {
   // A guess that it is not gone costs less, in the mean, than what is executed for nothing.
   bool is_better_aside(const BasicBlock& block, const Shares& shares) const {
     const double share = shares.at(&block);
-    return leaves_out_ && share <= kSeldom &&
+    return leaves_out_ && share <= kSeldomGone &&
            share * mispredict_cycles_ * kOperationsACycle < (1 - share) * operations_of(block);
   }
   // A way that is seldom gone, if there is one that leads where the others meet.
   bool leave_out_one(const Shares& shares) {
     std::vector<const BasicBlock*> way;
     const auto aside = std::ranges::find_if(ends_, [&](const BasicBlock* end) {
-      if (!is_entered_here(*end) || shares.at(end) > kSeldom) return false;
+      if (!is_entered_here(*end) || shares.at(end) > kSeldomGone) return false;
       way = way_to_another_end(*end);
       return !way.empty();
     });

@@ -36,8 +36,6 @@
 
 namespace hindsight::jit::optimizing {
 
-inline constexpr double kOperationsACycle = 4;  // of a processor
-
 struct Hammock {
   llvm::BranchInst* branch = nullptr;
   std::vector<llvm::BasicBlock*> blocks;  // each after those that lead to it

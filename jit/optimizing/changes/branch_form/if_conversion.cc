@@ -13,6 +13,8 @@
 #include <map>
 #include <vector>
 
+#include "jit/optimizing/changes/branch_form/form_parameters.h"
+
 namespace hindsight::jit::optimizing {
 namespace {
 
@@ -20,8 +22,6 @@ using llvm::BasicBlock;
 using llvm::Instruction;
 using llvm::Value;
 
-constexpr unsigned kMostSunk = 8;            // operations that move into one side of a branch
-constexpr double kRarely = 0.001;            // a loop is left
 constexpr const char* kNowhere = "nowhere";  // the frame's place for stores that are not chosen
 
 // Readable, and near: the beginning of the linear memory itself, which has that much, or the VmContext.
@@ -68,7 +68,7 @@ class Converter {
 
   void convert() {
     for (BasicBlock* block : hammock_.blocks) copy_for_asides(*block);
-    const double leaves = kRarely + hammock_.share_aside;
+    const double leaves = kRarelyLeft + hammock_.share_aside;
     BasicBlock* const leaving = way_out();
     for (BasicBlock* block : hammock_.blocks) move(*block);
     join();

@@ -26,9 +26,6 @@
 
 namespace hindsight::jit::optimizing {
 
-// What a program itself accesses at once: longer accesses are not converted.
-inline constexpr uint64_t kMostAccessBytes = 16;
-
 // All of the hammock moves before its branch, which is removed; what its ways had said differently is chosen.
 // The blocks that are left empty are deleted, and the join becomes part of the branch's block if nothing else
 // leads there. Where ways left the loop, or led aside, one branch does in their place, and which of them it was is decided behind it.

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "jit/optimizing/changes/interleave/interleave_parameters.h"
 #include "jit/optimizing/changes/interleave/interleave_shape.h"
 #include "jit/optimizing/versions/loop_walk.h"
 

@@ -38,6 +38,7 @@
 #include <map>
 
 #include "jit/optimizing/changes/interleave/interleave_code.h"
+#include "jit/optimizing/changes/interleave/interleave_parameters.h"
 #include "jit/optimizing/changes/interleave/node_lines.h"
 
 namespace hindsight::jit::optimizing {
@@ -54,7 +55,7 @@ struct DryRunShape {
   // Bytes from a place on that stays where it is while the loop runs. Heads store to some of them, by an index, and heads or
   // steps load some. What lies further on is as memory has it.
   struct Buffer {
-    static constexpr uint32_t kBytes = 64;
+    static constexpr uint32_t kBytes = kBytesBesideMemory;
     const llvm::SCEV* begin = nullptr;  // its address for the guest, in 32 bits
     llvm::Value* base = nullptr;        // where the memory begins
     uint32_t memory = 0;

@@ -3,16 +3,9 @@
 #include <llvm/Transforms/Utils/ScalarEvolutionExpander.h>
 
 #include "jit/abi/loop_cell.h"
+#include "jit/optimizing/changes/interleave/interleave_parameters.h"
 
 namespace hindsight::jit::optimizing::interleaving {
-namespace {
-
-// In iterations without a dry run, so that looking at the cell costs nothing next to them.
-constexpr uint32_t kShortestDryRun = 32;
-// Of loops within heads and steps, all of a group's together.
-constexpr uint32_t kMostTurns = 4096;
-
-}  // namespace
 
 DryRunCode::DryRunCode(IrModule& ir, llvm::Function& function, DryRunShape& shape,
                        const llvm::LoopInfo& loops, llvm::ScalarEvolution& evolution, uint32_t cell,
@@ -107,7 +100,7 @@ void DryRunCode::emit_begin() {
   Builder b = at(begin_);
   width64_ = b.CreateZExt(width_, i64());
   turns_ = in_frame(ir_.i32);
-  b.CreateStore(word(kMostTurns), turns_);
+  b.CreateStore(word(kMostTurnsOfADryRun), turns_);
   waiting_ = array(i64());
   const llvm::DataLayout& layout = ir_.module.getDataLayout();
   for (const DryRunShape::Place& place : shape_.places) {
@@ -243,8 +236,8 @@ DryRunCode::Rounds DryRunCode::begin_rounds(const std::vector<std::pair<BasicBlo
     rounds.number->addIncoming(number(0), block);
   }
   Builder b = at(round_);
-  Value* const goes_on =
-      b.CreateAnd(b.CreateIsNotNull(rounds.active), b.CreateICmpULT(rounds.number, number(kMostRounds)));
+  Value* const goes_on = b.CreateAnd(b.CreateIsNotNull(rounds.active),
+                                     b.CreateICmpULT(rounds.number, number(kMostRoundsOfADryRun)));
   b.CreateCondBr(goes_on, rounds.step, done_);
 
   Builder in_step = at(rounds.step);

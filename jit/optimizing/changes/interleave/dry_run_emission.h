@@ -10,9 +10,6 @@
 
 namespace hindsight::jit::optimizing::interleaving {
 
-// Of a search, or of an iteration. Longer ones are left to the loop: what they need first would be gone from the cache.
-inline constexpr uint32_t kMostRounds = 128;
-
 class DryRunCode : protected GroupCode {
  public:
   // While analyses are good.

@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "jit/optimizing/changes/interleave/chased_loops.h"
+#include "jit/optimizing/changes/interleave/interleave_parameters.h"
 #include "jit/optimizing/versions/speculation.h"
 
 namespace hindsight::jit::optimizing {
@@ -19,12 +20,8 @@ using llvm::Value;
 
 namespace {
 
-// Each costs a frame 4 KiB.
-constexpr size_t kMostBuffers = 2;
-
 // A number below where linkers place the first data is that of a member in a record, not of a place in memory.
 bool is_offset(const llvm::SCEV& address) {
-  constexpr uint64_t kFirstData = 1024;
   const auto* number = llvm::dyn_cast<llvm::SCEVConstant>(&address);
   return number && number->getAPInt().ult(kFirstData);
 }
@@ -166,8 +163,7 @@ void DryRunFacts::find_buffers() {
 }
 
 const llvm::SCEV* DryRunFacts::part_that_stays(const llvm::SCEV& address, unsigned depth) const {
-  constexpr unsigned kDeepest = 8;
-  if (depth > kDeepest) return nullptr;
+  if (depth > kDeepestPart) return nullptr;
   if (evolution_.isLoopInvariant(&address, &outer())) return &address;
   if (const auto* turns = llvm::dyn_cast<llvm::SCEVAddRecExpr>(&address))
     return turns->getLoop() == &outer() ? nullptr : part_that_stays(*turns->getStart(), depth + 1);
@@ -195,7 +191,6 @@ const llvm::SCEV* DryRunFacts::part_that_stays(const llvm::SCEV& address, unsign
 // An index that iterations go on with by a few places, or leave as it is, and that some set back to one number, as the length
 // of a word that a text is read into: that number. Null: it is no such index.
 const llvm::SCEV* DryRunFacts::begins_anew_with(const PHINode& index) const {
-  constexpr uint64_t kMostPlaces = 8;
   const llvm::SCEV* const before = evolution_.getSCEV(const_cast<PHINode*>(&index));
   const llvm::SCEV* anew = nullptr;
   std::vector<const Value*> work{index.getIncomingValueForBlock(outer().getLoopLatch())};
@@ -206,7 +201,7 @@ const llvm::SCEV* DryRunFacts::begins_anew_with(const PHINode& index) const {
     if (!seen.insert(next).second || next == &index) continue;
     const llvm::SCEV* const now = evolution_.getSCEV(const_cast<Value*>(next));
     const auto* const by = llvm::dyn_cast<llvm::SCEVConstant>(evolution_.getMinusSCEV(now, before));
-    if (by && by->getAPInt().abs().ule(kMostPlaces)) continue;
+    if (by && by->getAPInt().abs().ule(kMostPlacesOnward)) continue;
     const auto* const meet = llvm::dyn_cast<PHINode>(next);
     const auto* const choice = llvm::dyn_cast<llvm::SelectInst>(next);
     const auto* const least = llvm::dyn_cast<llvm::MinMaxIntrinsic>(next);
@@ -268,13 +263,12 @@ const llvm::SCEV* DryRunFacts::guest_address(const Value& address) const {
 }
 
 bool DryRunFacts::is_in_order(const llvm::SCEV& address) const {
-  constexpr int64_t kLongestStride = 2048;
   return !llvm::SCEVExprContains(&address, [&](const llvm::SCEV* part) {
     if (const auto* unknown = llvm::dyn_cast<llvm::SCEVUnknown>(part))
       return !outer().isLoopInvariant(unknown->getValue());
     if (const auto* stride = llvm::dyn_cast<llvm::SCEVAddRecExpr>(part)) {
       const auto* by = llvm::dyn_cast<llvm::SCEVConstant>(stride->getStepRecurrence(evolution_));
-      return !by || by->getAPInt().abs().ugt(kLongestStride);
+      return !by || by->getAPInt().abs().ugt(kLongestStrideInOrder);
     }
     return llvm::isa<llvm::SCEVUDivExpr>(part);
   });

@@ -15,8 +15,6 @@ namespace hindsight::jit::optimizing {
 
 class DryRunFacts {
  protected:
-  // Of what is copied, and looked into for what can be left out.
-  static constexpr size_t kMostCopiedInstructions = 2000;
   using Kept = llvm::SmallPtrSet<const llvm::Instruction*, 16>;
 
   DryRunFacts(const IrModule& ir, llvm::LoopInfo& loops, llvm::DominatorTree& dominators,

@@ -8,6 +8,7 @@
 #include "jit/optimizing/changes/interleave/chased_loops.h"
 #include "jit/optimizing/changes/interleave/dry_run.h"
 #include "jit/optimizing/changes/interleave/dry_run_facts.h"
+#include "jit/optimizing/changes/interleave/interleave_parameters.h"
 #include "jit/optimizing/changes/interleave/node_lines.h"
 #include "jit/optimizing/versions/speculation.h"
 
@@ -276,7 +277,6 @@ class DryRunFinder : private DryRunFacts {
 
   // What the dry run keeps beside memory, and what the search goes through in order, as the letters of a word.
   bool is_near(const llvm::LoadInst& load) const {
-    constexpr uint64_t kLongestStride = 64;
     if (shape_.in_buffer.contains(&load)) return true;
     if (is_source_of_unknown(load) || shape_.unknown.contains(&load) ||
         ir_.is_among(load, IrModule::World::kRuntime))
@@ -285,7 +285,7 @@ class DryRunFinder : private DryRunFacts {
     const auto* const by = turns && turns->getLoop() == &chase()
                                ? llvm::dyn_cast<llvm::SCEVConstant>(turns->getStepRecurrence(evolution_))
                                : nullptr;
-    return by && by->getAPInt().abs().ule(kLongestStride) && !is_written_meanwhile(*turns);
+    return by && by->getAPInt().abs().ule(kLongestStrideNear) && !is_written_meanwhile(*turns);
   }
   // Before the next search, by what the dry run leaves out.
   bool is_written_meanwhile(const llvm::SCEV& address) const {

@@ -5,15 +5,10 @@
 
 #include "jit/abi/loop_cell.h"
 #include "jit/optimizing/changes/interleave/interleave_emission.h"
+#include "jit/optimizing/changes/interleave/interleave_parameters.h"
 
 namespace hindsight::jit::optimizing {
 namespace interleaving {
-
-// In iterations, each of them a search: a strip of the plain loop, so that ending it costs nothing next to
-// it.
-constexpr uint32_t kShortestPlain = 32;
-// Of all its loops within heads and steps together: a few seconds, if each waits for memory.
-constexpr uint32_t kMostTurnsOfGroup = 1 << 24;
 
 Emission::Emission(IrModule& ir, llvm::Function& function, const InterleaveShape& shape,
                    const InterleaveStarts& starts, uint32_t cell, const llvm::DebugLoc& location)

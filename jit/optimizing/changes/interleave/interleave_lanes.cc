@@ -7,6 +7,7 @@
 #include <bit>
 
 #include "jit/optimizing/changes/interleave/interleave_emission.h"
+#include "jit/optimizing/changes/interleave/interleave_parameters.h"
 
 namespace hindsight::jit::optimizing {
 namespace {
@@ -71,7 +72,7 @@ bool has_lanes(const Instruction& operation) {
 }  // namespace
 
 unsigned search_lanes(const IrModule& ir, const InterleaveShape& shape) {
-  constexpr unsigned kMostLanes = 16, kLaneBits = 32;
+  constexpr unsigned kLaneBits = 32;
   if (shape.steps.size() != 1 || ir.host.features.find("+avx2") == std::string::npos) return 0;
   const llvm::BasicBlock& step = *shape.steps.front();
   const auto* const end = llvm::dyn_cast<llvm::BranchInst>(step.getTerminator());
@@ -88,7 +89,7 @@ unsigned search_lanes(const IrModule& ir, const InterleaveShape& shape) {
     for (const llvm::PHINode& phi : to->phis())
       if (!lies_in_frame(*phi.getType())) return 0;
   // Two vectors at once hide what one waits for. A power of two: the frame has room for kMaxInterleaveWidth.
-  return std::bit_floor(std::min(kMostLanes, 2 * ir.host.vector_bits / kLaneBits));
+  return std::bit_floor(std::min(kMostSearchLanes, 2 * ir.host.vector_bits / kLaneBits));
 }
 
 namespace interleaving {

@@ -15,6 +15,7 @@
 #include "jit/optimizing/changes/interleave/chased_loops.h"
 #include "jit/optimizing/changes/interleave/dry_run.h"
 #include "jit/optimizing/changes/interleave/interleave_code.h"
+#include "jit/optimizing/changes/interleave/interleave_parameters.h"
 #include "jit/optimizing/changes/interleave/interleave_shape.h"
 #include "jit/optimizing/changes/interleave/iteration_run.h"
 #include "jit/optimizing/changes/prefetch/prefetch_slice.h"
@@ -28,17 +29,6 @@ namespace {
 
 // On the loads of a loop that was interleaved, in all its copies: the wasm loop.
 constexpr const char* kInterleaved = "hindsight.interleaved";
-
-// Of a search. In fewer, a dry run costs more than it saves beyond a prefetch of the first. hj2 of the CGO 2017 set, where each search
-// has one step: +180 to +230 % by the prefetch, +46 to +55 % by the dry run. npo_join, less than two steps: +40 to
-// +62 % by the prefetch, +99 to +160 % by the dry run.
-constexpr double kStepsOfADryRun = 1.25;
-// Of what a load's share is to be of the largest in its loop, for iterations to give way at it wherever it lies.
-constexpr double kMuchOfTheMost = 0.15;
-// Of a loop, for a prefetch of a later turn to be of use.
-constexpr double kTurnsOfAPrefetch = 2;
-// Of the function's time, by loads that stall. 0: not known.
-constexpr double kLeastWaitsOfIterations = 0.3;
 
 void mark_interleaved(const IrModule& ir, const llvm::Loop& loop, WasmOffset wasm_loop) {
   llvm::MDNode* const mark = llvm::MDNode::get(

@@ -2,14 +2,11 @@
 #include <llvm/Transforms/Utils/Cloning.h>
 
 #include "jit/optimizing/changes/interleave/interleave_emission.h"
+#include "jit/optimizing/changes/interleave/interleave_parameters.h"
 #include "jit/optimizing/versions/loop_parts.h"
 
 namespace hindsight::jit::optimizing {
 namespace interleaving {
-
-// What needs more may need them for ever. A longer search is left to the plain loop, and costs the rounds of a group that is
-// dropped.
-constexpr uint64_t kMostRoundsOfGroup = 1 << 22;
 
 Emission::Way& Emission::way(const BasicBlock* from, BasicBlock* to) {
   for (Way& known : ways_)

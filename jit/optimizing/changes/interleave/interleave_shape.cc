@@ -9,6 +9,7 @@
 #include <set>
 
 #include "jit/optimizing/changes/interleave/chased_loops.h"
+#include "jit/optimizing/changes/interleave/interleave_parameters.h"
 #include "jit/optimizing/ir/load_user.h"
 
 namespace hindsight::jit::optimizing {
@@ -21,9 +22,8 @@ using llvm::Value;
 
 // Nothing but a trap is to come, perhaps through blocks that LLVM put in between.
 bool leads_to_trap(const BasicBlock& block) {
-  constexpr int kMostBetween = 4;
   const BasicBlock* at = &block;
-  for (int i = 0; i < kMostBetween && at; ++i) {
+  for (int i = 0; i < kMostBlocksToATrap && at; ++i) {
     if (llvm::isa<llvm::UnreachableInst>(at->getTerminator())) return true;
     at = at->size() == 1 + static_cast<size_t>(std::distance(at->phis().begin(), at->phis().end()))
              ? at->getSingleSuccessor()

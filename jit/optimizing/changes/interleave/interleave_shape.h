@@ -71,11 +71,6 @@ struct InterleaveShape {
 
 // More searches at once than this no processor has lines under way for.
 inline constexpr uint32_t kMaxInterleaveWidth = traits_of(ChangeKind::kInterleave).knob.most;
-// More are not worth copying: so much work between two loads hides what they wait for.
-inline constexpr size_t kMaxInterleavedInstructions = 400;
-// What a search carries through the frame, in values, each of them an array of kMaxInterleaveWidth there:
-// they should stay in the nearest cache.
-inline constexpr size_t kMaxInterleavedValues = 24;
 
 // The shape of the searches that `load` belongs to, if `chase` is one (chased_loops.h), or why they cannot run
 // at once. Changes nothing.

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <functional>
 
+#include "jit/optimizing/changes/cache_line.h"
 #include "jit/optimizing/changes/interleave/interleave_code.h"
+#include "jit/optimizing/changes/interleave/interleave_parameters.h"
 
 namespace hindsight::jit::optimizing {
 namespace {
@@ -11,10 +13,6 @@ namespace {
 using llvm::Instruction;
 using llvm::PHINode;
 using llvm::Value;
-
-constexpr int64_t kStartLineBytes = 64;
-constexpr size_t kMostLoads = 4;  // fetched a head, and a step
-constexpr size_t kMostStartOperations = 24;
 
 const llvm::SCEVAddRecExpr* stride_of(llvm::ScalarEvolution& evolution, Value* value,
                                       const llvm::Loop& loop) {
@@ -62,7 +60,7 @@ class StartFinder {
     for (llvm::BasicBlock* block : blocks)
       for (Instruction& instruction : *block)
         if (auto* load = llvm::dyn_cast<llvm::LoadInst>(&instruction);
-            load && !ir_.is_of(*load, IrModule::World::kRuntime) && seen < kMostLoads) {
+            load && !ir_.is_of(*load, IrModule::World::kRuntime) && seen < kMostStartLoads) {
           const size_t before = starts_.heads.size() + starts_.steps.size();
           visit(*load);
           seen += starts_.heads.size() + starts_.steps.size() - before;
@@ -153,7 +151,7 @@ class StartFinder {
     const auto [base, offset] = place(load);
     return std::any_of(starts_.steps.begin(), starts_.steps.end(), [&](const KnownLoad& other) {
       const auto [its_base, its_offset] = place(*other.load);
-      return its_base == base && std::abs(its_offset - offset) < kStartLineBytes;
+      return its_base == base && std::abs(its_offset - offset) < kLineBytes;
     });
   }
 
@@ -172,7 +170,7 @@ std::vector<KnownLoad> find_turn_starts(llvm::Loop& within, llvm::ScalarEvolutio
   for (llvm::BasicBlock* block : within.blocks()) {
     for (Instruction& instruction : *block) {
       auto* const load = llvm::dyn_cast<llvm::LoadInst>(&instruction);
-      if (!load || starts.size() >= kMostLoads) continue;
+      if (!load || starts.size() >= kMostStartLoads) continue;
       KnownLoad known{.load = load, .operations = {}, .firsts = {}};
       bool varies = false;
       // Recursion is bounded by the operations' number.

@@ -7,8 +7,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "jit/optimizing/changes/cache_line.h"
 #include "jit/optimizing/changes/interleave/chased_loops.h"
 #include "jit/optimizing/changes/interleave/dry_run_facts.h"
+#include "jit/optimizing/changes/interleave/interleave_parameters.h"
 #include "jit/optimizing/changes/interleave/iteration_run.h"
 #include "jit/optimizing/versions/speculation.h"
 
@@ -19,14 +21,6 @@ using llvm::BasicBlock;
 using llvm::Instruction;
 using llvm::PHINode;
 using llvm::Value;
-
-// Of what the loop's two copies keep.
-constexpr size_t kMostKeptInstructions = 800;
-constexpr size_t kMostWaits = 32;
-// What an iteration carries across a wait, in values: each is in an array in the frame.
-constexpr size_t kMostCarriedValues = 32;
-// Nearer to each other than that, two loads are of one line, or nearly so.
-constexpr int64_t kLineBytes = 64;
 
 class IterationRunFinder : private DryRunFacts {
  public:
@@ -169,11 +163,10 @@ class IterationRunFinder : private DryRunFacts {
     return far;
   }
   bool is_waited_for(const Value& pointer, unsigned depth = 0) const {
-    constexpr unsigned kDeepest = 4;
     if (llvm::any_of(found_.waits, [&](const llvm::LoadInst* wait) { return pointer_of(*wait) == &pointer; }))
       return true;
     const auto* phi = llvm::dyn_cast<PHINode>(&pointer);
-    return phi && depth < kDeepest && !is_header_phi(*phi) &&
+    return phi && depth < kDeepestPointer && !is_header_phi(*phi) &&
            llvm::all_of(phi->incoming_values(), [&](const Value* way) {
              return llvm::isa<llvm::Constant>(way) || is_waited_for(*way, depth + 1);
            });
@@ -214,10 +207,9 @@ class IterationRunFinder : private DryRunFacts {
                         [&](const llvm::LoadInst* wait) { return may_wait_at(*wait, pointer); });
   }
   bool may_wait_at(const llvm::LoadInst& wait, const Value& pointer, unsigned depth = 0) const {
-    constexpr unsigned kDeepest = 4;
     if (pointer_of(wait) == &pointer) return true;
     const auto* phi = llvm::dyn_cast<PHINode>(&pointer);
-    return phi && depth < kDeepest && !is_header_phi(*phi) &&
+    return phi && depth < kDeepestPointer && !is_header_phi(*phi) &&
            llvm::any_of(phi->incoming_values(),
                         [&](const Value* way) { return may_wait_at(wait, *way, depth + 1); });
   }

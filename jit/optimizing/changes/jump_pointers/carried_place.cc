@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "jit/optimizing/changes/jump_pointers/jump_parameters.h"
 #include "jit/optimizing/versions/loop_walk.h"
 
 namespace hindsight::jit::optimizing {
@@ -12,9 +13,6 @@ namespace {
 using llvm::Instruction;
 using llvm::PHINode;
 using llvm::Value;
-
-constexpr size_t kMostBetween = 24;    // operations from what is carried to the address
-constexpr size_t kMostFollowed = 128;  // instructions looked at on the way to the next turn
 
 // Computes and does nothing else, whatever the operands.
 bool only_computes(const Instruction& instruction) {
@@ -68,7 +66,7 @@ class PlaceFinder {
     if (auto* const phi = llvm::dyn_cast<PHINode>(instruction)) return walk_phi(*phi);
     if (!only_computes(*instruction)) return false;
     if (!place_.between.insert(instruction).second) return true;
-    if (place_.between.size() > kMostBetween) return false;
+    if (place_.between.size() > kMostToTheAddress) return false;
     return std::all_of(instruction->op_begin(), instruction->op_end(),
                        [&](llvm::Use& use) { return walk(use); });
   }
@@ -168,7 +166,7 @@ Value* emitted(Value* value, const CarriedPlace& place, llvm::IRBuilder<>& b,
     result = emitted(place.starts.at(phi), place, b, made);
   } else if (auto* const instruction = llvm::dyn_cast<Instruction>(value);
              instruction != nullptr && place.between.contains(instruction)) {
-    // Depth is bounded by kMostBetween.
+    // Depth is bounded by kMostToTheAddress.
     std::vector<Value*> operands;
     for (Value* operand : instruction->operands()) operands.push_back(emitted(operand, place, b, made));
     Instruction* const copy = instruction->clone();

@@ -10,7 +10,9 @@
 #include <cstdlib>
 
 #include "jit/code/cell_memory.h"
+#include "jit/optimizing/changes/cache_line.h"
 #include "jit/optimizing/changes/jump_pointers/carried_place.h"
+#include "jit/optimizing/changes/jump_pointers/jump_parameters.h"
 #include "jit/optimizing/ir/fetch_line.h"
 #include "jit/optimizing/versions/cell_code.h"
 #include "jit/optimizing/versions/loop_parts.h"
@@ -24,8 +26,6 @@ using llvm::Instruction;
 using llvm::PHINode;
 using llvm::Value;
 
-constexpr size_t kMostLines = 4;  // of a node, that are prefetched each
-constexpr int64_t kRecordedLineBytes = 64;
 static_assert(traits_of(ChangeKind::kJumpPointers).knob.most == kMostTurnsAhead);
 
 // What goes on trial together: the hinted loads whose address comes from the same pointer of one loop.
@@ -270,7 +270,7 @@ class JumpFinder {
     }
     apply(slot, *claim, *place);
     group->slots.push_back(&slot);
-    if (group->places.size() < kMostLines && !covered(*place, *group))
+    if (group->places.size() < kMostLinesOfATurn && !covered(*place, *group))
       group->places.push_back(std::move(*place));
   }
 
@@ -286,7 +286,7 @@ class JumpFinder {
     const auto [from, offset] = parts(place);
     return std::ranges::any_of(group.places, [&, from = from, offset = offset](const CarriedPlace& other) {
       const auto [other_from, other_offset] = parts(other);
-      return from == other_from && std::abs(offset - other_offset) < kRecordedLineBytes;
+      return from == other_from && std::abs(offset - other_offset) < kLineBytes;
     });
   }
 

@@ -3,6 +3,7 @@
 #include <llvm/IR/CFG.h>
 #include <llvm/Transforms/Utils/ScalarEvolutionExpander.h>
 
+#include "jit/optimizing/changes/prefetch/prefetch_parameters.h"
 #include "jit/optimizing/versions/speculation.h"
 
 namespace hindsight::jit::optimizing {
@@ -11,10 +12,6 @@ namespace {
 using llvm::BasicBlock;
 using llvm::Instruction;
 using llvm::Value;
-
-constexpr size_t kMostLookedAt = 1500;  // operations before a load, or in a loop
-constexpr size_t kMostCopied = 40;      // of what a word becomes
-constexpr size_t kMostWords = 4;        // of a loop
 
 bool is_word(const IrModule& ir, const llvm::LoadInst& load) {
   return load.isSimple() && load.getType()->isIntegerTy() && !ir.is_of(load, IrModule::World::kRuntime) &&
@@ -40,7 +37,7 @@ const llvm::StoreInst* last_store(const llvm::LoadInst& load, const Instruction&
   const Instruction* from = before.getPrevNode();
   for (const BasicBlock* block = before.getParent(); block && loop.contains(block);) {
     for (const Instruction* i = from; i; i = i->getPrevNode()) {
-      if (++looked_at > kMostLookedAt) return nullptr;
+      if (++looked_at > kMostLookedAtForWords) return nullptr;
       const auto* store = llvm::dyn_cast<llvm::StoreInst>(i);
       if (store && store->isSimple() && store->getValueOperand()->getType() == load.getType() &&
           guest_address(evolution, *store->getPointerOperand()) == at)
@@ -79,7 +76,7 @@ class NextWord {
     }
     if (!llvm::isa<llvm::BinaryOperator, llvm::CastInst, llvm::CmpInst, llvm::SelectInst, llvm::FreezeInst>(
             instruction) ||
-        may_trap(*instruction) || instruction->getType()->isVectorTy() || copies_.size() > kMostCopied)
+        may_trap(*instruction) || instruction->getType()->isVectorTy() || copies_.size() > kMostCopiedOfAWord)
       return nullptr;
     std::vector<Value*> operands;
     for (Value* operand : instruction->operands()) {
@@ -168,7 +165,7 @@ void add_carried_words(IrModule& ir, llvm::Function& function, llvm::Loop& loop,
   size_t looked_at = 0;
   for (BasicBlock* block : loop.blocks()) {
     for (Instruction& instruction : *block) {
-      if (++looked_at > kMostLookedAt) return;
+      if (++looked_at > kMostLookedAtForWords) return;
       if (const auto* store = llvm::dyn_cast<llvm::StoreInst>(&instruction))
         stored.insert(guest_address(evolution, *store->getPointerOperand()));
       if (loops.getLoopFor(block) != &loop) continue;
@@ -180,7 +177,7 @@ void add_carried_words(IrModule& ir, llvm::Function& function, llvm::Loop& loop,
   }
   size_t found = 0;
   for (const llvm::LoadInst* load : loads) {
-    if (found == kMostWords) return;
+    if (found == kMostCarriedWords) return;
     if (words.phis.contains(load) || !stored.contains(guest_address(evolution, *load->getPointerOperand())))
       continue;
     llvm::PHINode* const word = carry(ir, function, *load, loop, loops, evolution);

@@ -7,7 +7,9 @@
 #include <cstdlib>
 #include <utility>
 
+#include "jit/optimizing/changes/cache_line.h"
 #include "jit/optimizing/changes/prefetch/access_bytes.h"
+#include "jit/optimizing/changes/prefetch/prefetch_parameters.h"
 
 namespace hindsight::jit::optimizing {
 namespace {
@@ -15,24 +17,9 @@ namespace {
 using llvm::Instruction;
 using llvm::Value;
 
-constexpr int64_t kLineBytes = 64;
-// Two places so near are in one line more often than not.
-constexpr int64_t kNearBytes = 32;
-// Of an array behind which no other field is known, and of one whose next field is far.
-constexpr int64_t kUnknownArrayBytes = 2 * kLineBytes;
-constexpr int64_t kMostArrayBytes = 8 * kLineBytes;
-// What is further away is of another array, by the same index. A page of memory is longer.
-constexpr int64_t kMostNodeBytes = 4096;
-// As many loads as a core waits for at once, about.
-constexpr size_t kMostPlaces = 10;
-// A prefetch stands behind each.
-constexpr size_t kMostLinks = 4;
-// Bounds the ways from an address to its nodes.
-constexpr size_t kMostSteps = 64;
-
 bool is_near(const std::set<int64_t>& places, int64_t place) {
-  const auto at = places.lower_bound(place - kNearBytes + 1);
-  return at != places.end() && *at < place + kNearBytes;
+  const auto at = places.lower_bound(place - kNearInANodeBytes + 1);
+  return at != places.end() && *at < place + kNearInANodeBytes;
 }
 
 // A value that an address is so many bytes behind, or more.
@@ -51,7 +38,7 @@ std::vector<Origin> trace(const Value* address, const llvm::LoopInfo& loops,
   std::vector<Origin> found;
   llvm::SmallVector<Origin, 8> rest{{.value = address}};
   llvm::SmallPtrSet<const Value*, 16> seen;
-  while (!rest.empty() && seen.size() < kMostSteps) {
+  while (!rest.empty() && seen.size() < kMostStepsToANode) {
     const Origin at = rest.back();
     rest.pop_back();
     if (llvm::isa<llvm::Constant>(at.value) || !seen.insert(at.value).second) continue;
@@ -218,7 +205,7 @@ bool NodeWalks::is_at_once(const Place& place) const {
 
 std::optional<NodeFetch> NodeWalks::fetch_for(const Instruction& access, const Place& place) {
   Walk& walk = walks_[place.walk];
-  if (walk.links.size() > kMostLinks || std::abs(place.offset) > kMostNodeBytes) return std::nullopt;
+  if (walk.links.size() > kMostLinksOfANode || std::abs(place.offset) > kMostNodeBytes) return std::nullopt;
   // What is read of a node only because the walk ends there, once and anywhere in an array, is not worth places in each iteration.
   // What is searched is: in a tree whose values are in its leaves the last node is where time goes.
   const bool is_once = loops_.getLoopDepth(access.getParent()) < walk.loop->getLoopDepth();
@@ -239,7 +226,7 @@ std::optional<NodeFetch> NodeWalks::fetch_for(const Instruction& access, const P
   const auto add = [&](int64_t at) {
     if (is_near(walk.at_once, at)) return;
     is_late = true;
-    if (is_near(walk.fetched, at) || walk.fetched.size() >= kMostPlaces) return;
+    if (is_near(walk.fetched, at) || walk.fetched.size() >= kMostPlacesOfANode) return;
     walk.fetched.insert(at);
     fetch.places.push_back(at);
   };

@@ -12,6 +12,7 @@
 #include "jit/optimizing/changes/prefetch/access_bytes.h"
 #include "jit/optimizing/changes/prefetch/merge_equal.h"
 #include "jit/optimizing/changes/prefetch/prefetch_call.h"
+#include "jit/optimizing/changes/prefetch/prefetch_parameters.h"
 #include "jit/optimizing/changes/prefetch/stream_step.h"
 #include "jit/optimizing/ir/fetch_line.h"
 #include "jit/optimizing/versions/cell_code.h"
@@ -23,26 +24,6 @@ namespace {
 
 using llvm::Instruction;
 using llvm::Value;
-
-// In iterations. Entering a vectorized loop (its checks, a remainder) should not be seen in its time.
-constexpr uint32_t kShortestStrip = 4096;
-// How many iterations ahead a load is timed. This is beyond what the core has in flight at the end of a
-// strip, and beyond most prefetch distances. A loop with fewer iterations left than the least is not timed.
-// One whose rest is not known is timed, at the risk of a place past its end, now and then.
-constexpr uint32_t kTimedAhead = 512;
-constexpr uint32_t kLeastTimedAhead = 128;
-constexpr uint32_t kTimedAheadBlindly = 256;
-
-// A run of a loop whose length is looked up each time, as a sparse row's or a bucket's is, may be short. In one of
-// fewer iterations, entering strips costs more than a prefetch returns. Measured: 0.82x-0.98x on rows of 8.
-constexpr uint32_t kShortestRow = 16;
-
-// A loop around counts iterations of its own: for each of them a slice goes so many of the inner loop's ahead, at most.
-// Measured natively: distances of 16 to 32 are best nearly everywhere.
-constexpr double kMostTurnsAtOnce = 16;
-
-// Iterations, of a loop that forks in two. More would be eight places of a load, of which seven are for nothing.
-constexpr uint32_t kMostForksAhead = 2;
 
 uint32_t turns_at_once(const llvm::Loop& inner, const llvm::Loop& around) {
   double turns = 1;

@@ -10,6 +10,7 @@
 #include <algorithm>
 
 #include "jit/optimizing/changes/prefetch/prefetch_code.h"
+#include "jit/optimizing/changes/prefetch/prefetch_parameters.h"
 #include "jit/optimizing/versions/cell_code.h"
 #include "jit/optimizing/versions/loop_walk.h"
 
@@ -85,8 +86,7 @@ bool length_is_looked_up(const llvm::Loop& loop) {
   if (!around) return false;
   llvm::SmallVector<llvm::BasicBlock*, 4> exiting;
   loop.getExitingBlocks(exiting);
-  constexpr size_t kEnough = 64;
-  LoopWalk walk(*around, kEnough);
+  LoopWalk walk(*around, kMostWalkedToALength);
   for (const llvm::BasicBlock* block : exiting) {
     const auto* branch = llvm::dyn_cast<llvm::BranchInst>(block->getTerminator());
     if (branch && branch->isConditional()) walk.add(branch->getCondition());

@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "jit/optimizing/changes/prefetch/prefetch_parameters.h"
 #include "jit/optimizing/versions/loop_versions.h"
 #include "jit/optimizing/versions/loop_walk.h"
 
@@ -24,20 +25,10 @@ struct Trait {
   uint32_t level = 0;   // misses on the way to it
 };
 
-// Streams whose step is at least this long leave the page too often for the hardware's prefetchers.
-constexpr uint64_t kLongStrideBytes = 1024;
-
 struct Refusal {
   std::string why;
   bool is_stream = false;  // what the hardware prefetches
 };
-
-// Bounds the time that goes into guesses, which take each way at each branch.
-constexpr uint32_t kMostGuesses = 64;
-constexpr uint32_t kMostVisits = 1000;
-// A recurrence has a copy in each iteration, and one for each stage.
-constexpr size_t kMostRecurrencePhis = 8;
-constexpr size_t kMostRecurrenceOperations = 40;
 
 class Slicer {
  public:
@@ -351,7 +342,6 @@ class Slicer {
   // may be to the vector. It mostly is what it was. What comes from itself in another way than where ways meet does not stay:
   // `depths` says how many operations lie in front of what is, or was, looked at.
   bool stays(const Value* value, std::map<const Instruction*, size_t>& depths, size_t depth) const {
-    constexpr size_t kMostLookedAt = 64;
     constexpr size_t kDone = ~size_t{0};
     const auto* instruction = llvm::dyn_cast<Instruction>(value);
     if (!instruction || !loop_.contains(instruction)) return true;
@@ -360,7 +350,7 @@ class Slicer {
     const auto* load = llvm::dyn_cast<llvm::LoadInst>(instruction);
     const bool joins = llvm::isa<llvm::PHINode>(instruction);
     const bool may = load ? load->isSimple() : joins || clonable(*instruction);
-    if (!may || depths.size() > kMostLookedAt) return false;
+    if (!may || depths.size() > kMostLookedAtToStay) return false;
     for (const Value* part : instruction->operand_values())
       if (!stays(part, depths, joins ? depth : depth + 1)) return false;
     depths[instruction] = kDone;
@@ -430,8 +420,7 @@ class Slicer {
 
   // Does a load lie on the cycle through the phi?
   bool fed_by_load(llvm::PHINode& phi) const {
-    constexpr size_t kMost = 200;
-    LoopWalk walk(loop_, kMost);
+    LoopWalk walk(loop_, kMostWalkedInACycle);
     walk.follow(phi);
     while (const Instruction* const instruction = walk.next()) {
       if (llvm::isa<llvm::LoadInst>(instruction)) return true;
@@ -626,21 +615,13 @@ class Slicer {
 
 // Is the value another one in the loop's next iteration?
 bool changes_within(const Instruction& value, const llvm::Loop& loop) {
-  constexpr size_t kMost = 200;
-  LoopWalk walk(loop, kMost, &value);
+  LoopWalk walk(loop, kMostWalkedInACycle, &value);
   while (const Instruction* const instruction = walk.next()) {
     if (optimizing::is_header_phi(*instruction, loop)) return true;
     walk.follow(*instruction);
   }
   return walk.was_cut();
 }
-
-// Elements of up to 8 bytes: a few cache lines.
-constexpr uint32_t kMaxTripsOfShortStream = 64;
-// Of two iterations the second is all that could be prefetched, from the first.
-constexpr double kLeastTurnsAhead = 2.5;
-// Of a row's first element: where it is comes from a load that itself misses.
-constexpr uint32_t kFarRowLevel = 2;
 
 }  // namespace
 

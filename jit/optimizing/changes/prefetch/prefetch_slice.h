@@ -91,11 +91,6 @@ struct PrefetchSlice {
   bool short_runs = false;
 };
 
-inline constexpr uint32_t kMaxSliceOperations = 96;
-inline constexpr uint32_t kMaxSliceLoads = 6;
-// More make too many places of one load.
-inline constexpr uint32_t kMaxForkConditions = 2;
-
 // Whether the loop is left so soon, in the mean, that it is over before what it prefetches for a later iteration is there. What its first
 // iteration needs is known to a loop around it.
 bool ends_before_prefetches(const llvm::Loop& loop);

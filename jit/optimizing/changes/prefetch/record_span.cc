@@ -11,18 +11,15 @@
 #include <algorithm>
 #include <tuple>
 
+#include "jit/optimizing/changes/cache_line.h"
 #include "jit/optimizing/changes/prefetch/access_bytes.h"
+#include "jit/optimizing/changes/prefetch/prefetch_parameters.h"
 
 namespace hindsight::jit::optimizing {
 namespace {
 
 using llvm::Instruction;
 using llvm::Value;
-
-constexpr int64_t kLineBytes = 64;
-// A record that is shorter lies in two lines too rarely for a second prefetch.
-constexpr int64_t kLeastSpan = 8;
-constexpr unsigned kMostSteps = 32;
 
 // A place as something that varies and a constant.
 struct FieldPlace {
@@ -53,7 +50,7 @@ FieldPlace field_place(const Instruction& access, const llvm::Loop& loop, const 
     }
     place.base = step->getPointerOperand();
   }
-  for (unsigned steps = 0; place.record != nullptr && steps < kMostSteps; ++steps) {
+  for (unsigned steps = 0; place.record != nullptr && steps < kMostStepsToARecord; ++steps) {
     const Value* next = nullptr;
     const Value* operand = nullptr;
     const llvm::APInt* number = nullptr;

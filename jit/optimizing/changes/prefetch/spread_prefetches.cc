@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "jit/optimizing/changes/prefetch/prefetch_call.h"
+#include "jit/optimizing/changes/prefetch/prefetch_parameters.h"
 #include "jit/optimizing/ir/fetch_line.h"
 
 namespace hindsight::jit::optimizing {
@@ -52,9 +53,8 @@ class Lane {
 
   // The lane's own computation; null: there is none.
   Value* alone(Value* vector, unsigned lane, unsigned depth) {
-    constexpr unsigned kDeepest = 16;
     auto* const instruction = llvm::dyn_cast<Instruction>(vector);
-    if (instruction == nullptr || depth > kDeepest || !is_for_lanes(*instruction)) return nullptr;
+    if (instruction == nullptr || depth > kDeepestLane || !is_for_lanes(*instruction)) return nullptr;
     const auto of = [&](unsigned operand) {
       return lane_of(instruction->getOperand(operand), lane, depth + 1);
     };

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "jit/optimizing/changes/prefetch/access_bytes.h"
+#include "jit/optimizing/changes/prefetch/prefetch_parameters.h"
 
 namespace hindsight::jit::optimizing {
 namespace {

@@ -10,6 +10,4 @@ namespace hindsight::jit::optimizing {
 // at times: a good guess, and no more. 0: it moves by no fixed amount.
 int64_t stream_step(const PrefetchSlice& slice, const llvm::LoadInst& load);
 
-inline constexpr int64_t kLongestStreamStep = 1 << 20;
-
 }  // namespace hindsight::jit::optimizing

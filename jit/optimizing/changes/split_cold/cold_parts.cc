@@ -3,6 +3,8 @@
 #include <llvm/IR/Function.h>
 #include <llvm/IR/ProfileSummary.h>
 
+#include "jit/optimizing/changes/split_cold/split_parameters.h"
+
 namespace hindsight::jit::optimizing {
 
 void mark_for_splitting(llvm::Module& module) {

@@ -12,8 +12,6 @@
 
 namespace hindsight::jit::optimizing {
 
-inline constexpr uint64_t kCallsOfCold = 10'000;
-
 // Marks all functions that catch no exceptions. Runs after the passes and before code generation.
 void mark_for_splitting(llvm::Module& module);
 

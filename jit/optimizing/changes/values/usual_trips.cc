@@ -22,6 +22,7 @@
 #include <algorithm>
 #include <map>
 
+#include "jit/optimizing/changes/values/value_parameters.h"
 #include "jit/optimizing/versions/cell_code.h"
 #include "jit/optimizing/versions/loop_groups.h"
 #include "jit/optimizing/versions/loop_parts.h"
@@ -38,10 +39,6 @@ using llvm::Loop;
 using llvm::PHINode;
 using llvm::SCEV;
 using llvm::Value;
-
-// Iterations of the loop around, where it goes in strips: it may become vectors, but each iteration has an
-// inner loop.
-constexpr int32_t kShortestTripStrip = 512;
 
 // One loop that is asked about, and what is compared for it.
 struct Trip {
@@ -106,9 +103,9 @@ class KnownValues {
     if (auto* const constant = llvm::dyn_cast<llvm::Constant>(value)) return constant;
     if (const auto found = known_.find(value); found != known_.end()) return found->second;
     auto* const instruction = llvm::dyn_cast<Instruction>(value);
-    constexpr unsigned kDeepest = 8;
-    if (instruction == nullptr || depth >= kDeepest || llvm::isa<PHINode, llvm::CallBase>(instruction) ||
-        instruction->mayReadOrWriteMemory() || instruction->isTerminator())
+    if (instruction == nullptr || depth >= kDeepestTripCount ||
+        llvm::isa<PHINode, llvm::CallBase>(instruction) || instruction->mayReadOrWriteMemory() ||
+        instruction->isTerminator())
       return nullptr;
     std::vector<llvm::Constant*> operands;
     for (Value* operand : instruction->operands()) {
@@ -467,7 +464,6 @@ class TripMaker {
       const double share = what_of<UsualValue>(trip.slot->request).share;
       Value* const usual = b.CreateICmpEQ(b.CreateFreeze(trip.computed),
                                           llvm::ConstantInt::get(trip.computed->getType(), trip.turns - 1));
-      constexpr double kLeastTripsShareLeft = 0.01;
       llvm::MDNode* const weights = ir_.branch_weights(share, std::max(1 - share, kLeastTripsShareLeft));
       count_to(*trip.loop, trip.turns, make_versions_at_entry(*trip.loop, usual, weights, location));
     }

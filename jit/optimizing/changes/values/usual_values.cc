@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "jit/abi/vm_context.h"
+#include "jit/optimizing/changes/values/value_parameters.h"
 #include "jit/optimizing/ir/names.h"
 
 namespace hindsight::jit::optimizing {
@@ -15,9 +16,6 @@ namespace {
 
 using llvm::Instruction;
 using llvm::Value;
-
-// A sample of the executions does not show that no other number ever comes.
-constexpr double kLeastValueShareLeft = 0.01;
 
 // Arguments of the builtins, after the VmContext (jit/abi/builtins.h).
 enum Argument : unsigned {
