@@ -24,8 +24,9 @@ enum class DecisionState : uint8_t {
   kFailed,
   kAbandoned,  // nobody waits for it any more
   kObserved,   // baseline code runs, to be seen again
+  kUnjudged,   // carried out, and nothing says what it gave: no later run takes it for one that paid
 };
-inline constexpr DecisionState kLastDecisionState = DecisionState::kObserved;
+inline constexpr DecisionState kLastDecisionState = DecisionState::kUnjudged;
 
 constexpr const char* to_string(DecisionState state) {
   switch (state) {
@@ -59,6 +60,8 @@ constexpr const char* to_string(DecisionState state) {
       return "abandoned";
     case DecisionState::kObserved:
       return "back in baseline code";
+    case DecisionState::kUnjudged:
+      return "unjudged";
   }
   return "unknown";
 }

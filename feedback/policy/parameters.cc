@@ -281,6 +281,12 @@ constexpr std::array kParameters = {
            "judges how a memory is filled from so many full blocks of 2 MiB"),
     NUMBER(kFill, min_full_share, kShare, kBound,
            "asks this share of the touched blocks to be full: several arrays are filled at a time"),
+    NUMBER(kPopulate, min_growth_pairs, kCount, kBound,
+           "judges by so many steps that were left to the guest and those that came next"),
+    NUMBER(
+        kPopulate, max_growth_slowdown, kFactor, kBound,
+        "leaves all steps to the guest where those whose pages are made take so much longer, in the median: "
+        "on a busy machine six pairs were 1.1 apart by chance"),
     NUMBER(kFill, min_untouched_share, kShare, kBound,
            "asks this share of the memory to be untouched; less is not worth a call"),
     NUMBER(kFill, max_available_share, kShare, kBound,

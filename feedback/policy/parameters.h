@@ -155,6 +155,8 @@ struct PolicyConfig {
   double max_window_bytes = 64.0 * (1 << 20);
   double max_window_share = 0.25;
   // For page_fill.h.
+  uint32_t min_growth_pairs = 12;
+  double max_growth_slowdown = 1.15;
   double min_full_blocks = 4;
   double min_full_share = 0.5;
   double min_untouched_share = 0.05;

@@ -17,6 +17,14 @@ bool watches_growth(uint64_t populated_steps, const PolicyConfig& config) {
   return populated_steps % std::max<uint64_t>(1, static_cast<uint64_t>(config.growth_watch_every)) == 0;
 }
 
+bool is_told(const GrowthTimes& times, const PolicyConfig& config) {
+  return times.pairs >= config.min_growth_pairs;
+}
+
+bool growth_lost(const GrowthTimes& times, const PolicyConfig& config) {
+  return is_told(times, config) && times.ratio * config.max_growth_slowdown < 1;
+}
+
 std::vector<uint32_t> blocks_ahead(std::span<const FillBlock> blocks, uint32_t window_blocks) {
   std::vector<uint32_t> ahead;
   for (size_t front = 0; front < blocks.size(); ++front) {

@@ -36,6 +36,16 @@ TEST(PopulatedGrowth, LeavesAStepInAFewToTheGuest) {
   EXPECT_EQ(left, 10);
 }
 
+TEST(PopulatedGrowth, EndsWhereTheGuestWasFasterWithItsOwnPageFaults) {
+  const PolicyConfig config;
+  EXPECT_FALSE(growth_lost({.pairs = 12, .ratio = 1.4}, config));
+  EXPECT_FALSE(growth_lost({.pairs = 12, .ratio = 0.98}, config)) << "chance";
+  EXPECT_TRUE(growth_lost({.pairs = 12, .ratio = 0.8}, config));
+  EXPECT_FALSE(growth_lost({.pairs = config.min_growth_pairs - 1, .ratio = 0.8}, config))
+      << "too few to tell";
+  EXPECT_TRUE(is_told({.pairs = config.min_growth_pairs}, config));
+}
+
 TEST(BlocksAhead, LieBehindWhereTheGuestHasJustBeen) {
   EXPECT_THAT(blocks_ahead(std::array{T, T, J, U, U, U, U}, 2), ElementsAre(3, 4));
   EXPECT_THAT(blocks_ahead(std::array{T, T, T, U, U, U, U}, 2), IsEmpty()) << "it has stopped there";

@@ -47,8 +47,8 @@ std::string kind_of(const Situation& situation) {
             [](const VersionEvidence&) { return "versions"; }, [](const FillSpeeds&) { return "fill"; },
             [](const PageProgress&) { return "pages"; }, [](const PagePlan&) { return "pages"; },
             [](const GrowthEvidence&) { return "populate"; }, [](const FillWindow&) { return "populate"; },
-            [](const GrowthStep&) { return "populate"; }, [](const TrialStake&) { return "later"; },
-            [](const SecondCompile&) { return "later"; }},
+            [](const GrowthStep&) { return "populate"; }, [](const GrowthTimes&) { return "populate"; },
+            [](const TrialStake&) { return "later"; }, [](const SecondCompile&) { return "later"; }},
       situation.evidence);
 }
 
@@ -81,6 +81,9 @@ std::string answer(const Situation& situation, const PolicyConfig& config) {
             },
             [&](const GrowthStep& step) -> std::string {
               return watches_growth(step.populated_steps, config) ? "watch" : "make pages";
+            },
+            [&](const GrowthTimes& times) -> std::string {
+              return growth_lost(times, config) ? "nothing" : "make pages";
             },
             [&](const TrialStake& s) -> std::string {
               return is_worth_trying(s.stake, s.record, config) ? "compile for trials" : "wait";
@@ -679,6 +682,9 @@ std::vector<Situation> situations_by_hand() {
     PagePlan plan;
     plan.bytes = static_cast<uint64_t>(bytes);
     return plan;
+  const auto pairs = [](uint32_t count, double ratio) { return GrowthTimes{.pairs = count, .ratio = ratio}; };
+  counted("pairs of steps of growth", 1, 20, [&](uint32_t n) { return pairs(n, 0.5); });
+  series("what pages made as a memory grows give", 0.5, 2, [&](double ratio) { return pairs(12, ratio); });
   });
   series("how fast memory fills", 0.2, 5, [](double ratio) { return FillSpeeds{1e9, 1e9 * ratio}; });
 

@@ -51,8 +51,8 @@ struct SecondCompile {
 struct Situation {
   std::string name;  // what it is about, the same for all of its kind: "a load that stalls"
   std::variant<FunctionEvidence, StartSituation, PageEvidence, PageEpisode, LayoutEvidence, VersionEvidence,
-               FillSpeeds, PagePlan, PageProgress, GrowthEvidence, FillWindow, GrowthStep, TrialStake,
-               SecondCompile>
+               FillSpeeds, PagePlan, PageProgress, GrowthEvidence, FillWindow, GrowthStep, GrowthTimes,
+               TrialStake, SecondCompile>
       evidence;
 };
 
