@@ -28,6 +28,8 @@ PagePlan decide_fill(const FillEvidence& e, const PolicyConfig& config) {
        0, gain});
   if (static_cast<double>(bytes) < 2 * config.tlb_reach_bytes) {
     plan.reason = what + ": the TLB covers that";
+  } else if (bytes < 2 * e.vain_bytes) {
+    plan.reason = fmt::format("{}: {} MiB were asked for in vain by earlier runs", what, e.vain_bytes >> 20);
   } else if (e.full < config.min_full_blocks) {
     plan.reason = what + ": too few are full to tell how the memory is filled";
   } else if (e.full < config.min_full_share * touched) {

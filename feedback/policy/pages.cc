@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "feedback/policy/page_fill.h"
 
@@ -32,6 +33,17 @@ PageRange probe_of(const std::vector<PageRange>& ranges, double bytes) {
   return probe;
 }
 
+template <typename Ranges>
+uint64_t bytes_of(const Ranges& ranges) {
+  uint64_t bytes = 0;
+  for (const auto& range : ranges) bytes += range.end - range.begin;
+  return bytes;
+}
+
+bool gives_up_untold(const PageEpisode& earlier, const PolicyConfig& config) {
+  return earlier.state == DecisionState::kUnjudged && earlier.unjudged >= config.most_unjudged_runs;
+}
+
 }  // namespace
 
 PagePlan decide_pages(const PageEvidence& e, const PolicyConfig& config) {
@@ -48,10 +60,10 @@ PagePlan decide_pages(const PageEvidence& e, const PolicyConfig& config) {
     return plan;
   }
   const double seen_share = std::min(1.0, e.stall_samples / e.samples);
-  const double stall_share = std::min(1.0, std::max(seen_share, e.hidden_share));
+  const bool is_idle = e.seconds_idle > config.max_page_idle_seconds;
+  const double stall_share = std::min(1.0, std::max(is_idle ? 0 : seen_share, e.hidden_share));
   std::vector<PageRange> ranges = ranges_of(e.regions, static_cast<uint64_t>(config.max_page_gap_bytes));
-  uint64_t bytes = 0;
-  for (const PageRange& range : ranges) bytes += range.end - range.begin;
+  const uint64_t bytes = bytes_of(ranges);
   const auto footprint = static_cast<double>(bytes);
   const double beyond = std::max(0.0, 1 - config.tlb_reach_bytes / footprint);
   plan.stall_share = stall_share;
@@ -59,14 +71,17 @@ PagePlan decide_pages(const PageEvidence& e, const PolicyConfig& config) {
   const double gain = plan.estimated_gain * e.seconds;
   const bool measured = e.move_seconds_per_byte > 0;
   const double cost = (measured ? e.move_seconds_per_byte : config.most_move_seconds_per_byte) * footprint;
-  // Without a measurement: if it is as quick as it can be, after a part that was as slow as it can be.
-  const double least = config.least_move_seconds_per_byte * footprint +
-                       config.most_move_seconds_per_byte * config.page_probe_bytes;
+  // Without a measurement: the part as slow as it can be, and the whole as quick as it can be after twice the time.
+  const double least = config.least_move_seconds_per_byte * footprint;
+  const double to_find_out = std::max(config.most_move_seconds_per_byte * config.page_probe_bytes, least / 2);
   plan.alternatives.push_back(
       {fmt::format("move {:.0f} MiB onto huge pages", footprint / (1 << 20)), cost, gain});
   const std::string seen = fmt::format(
-      "{} stalled addresses on {} pages in {:.0f} MiB, and {:.0f} of {:.0f} samples ({:.0f} %) stall{}",
+      "{} stalled addresses on {} pages in {:.0f} MiB, and {:.0f} of {:.0f} samples ({:.0f} %) stall since "
+      "the "
+      "first of them {:.2f} s ago{}{}",
       e.addresses, e.distinct_pages, footprint / (1 << 20), e.stall_samples, e.samples, 100 * seen_share,
+      e.seconds, is_idle ? fmt::format(", none in the last {:.2f} s", e.seconds_idle) : "",
       e.hidden_share > 0
           ? fmt::format(", or {:.0f} % with the stalls that prefetches hide", 100 * e.hidden_share)
           : "");
@@ -85,7 +100,7 @@ PagePlan decide_pages(const PageEvidence& e, const PolicyConfig& config) {
       plan.ranges = ranges;
       plan.whole = std::move(ranges);
       plan.bytes = bytes;
-    } else if (!measured && gain > config.min_page_return * least) {
+    } else if (!measured && gain > config.min_page_return * to_find_out) {
       plan.ranges = {probe_of(ranges, config.page_probe_bytes)};
       plan.whole = std::move(ranges);
       plan.bytes = plan.ranges.front().end - plan.ranges.front().begin;
@@ -103,14 +118,19 @@ uint64_t bytes_before_hold(const PagePlan& plan, const PolicyConfig& config) {
   return plan.probe || 2 * bytes > static_cast<double>(plan.bytes) ? 0 : static_cast<uint64_t>(bytes);
 }
 
+bool is_told(const PageGain& gain, const PolicyConfig& config) {
+  return static_cast<double>(gain.samples) >= config.min_page_trial_samples &&
+         config.page_trial_errors * gain.error <= config.max_page_trial_error * std::abs(1 - gain.saved);
+}
+
 PageJudgement judge_pages(const PageProgress& progress, const PagePlan& plan, const PolicyConfig& config) {
   const PageGain& gain = progress.gain;
   const double margin = config.page_trial_errors * gain.error;
   PageJudgement judgement;
-  const bool is_told = static_cast<double>(gain.samples) >= config.min_page_trial_samples;
+  const bool told = is_told(gain, config);
   if (gain.samples == 0)
     judgement.words = "no stall was sampled while the pages moved";
-  else if (!is_told)  // from so few the interval would be any
+  else if (!told)
     judgement.words = fmt::format("{} stall{} sampled while the pages moved", gain.samples,
                                   gain.samples == 1 ? " was" : "s were");
   else
@@ -122,7 +142,7 @@ PageJudgement judge_pages(const PageProgress& progress, const PagePlan& plan, co
   const auto pays = [&](double saved) {
     return saved * plan.stall_share * progress.seconds >= progress.left_seconds;
   };
-  if (!is_told) {
+  if (!told) {
     // Stalls that prefetches hide are hardly sampled; the time of their loops says what the whole gave.
     if (holds && !is_over)
       judgement.verdict = PageVerdict::kHold;
@@ -147,19 +167,39 @@ PageJudgement judge_pages(const PageProgress& progress, const PagePlan& plan, co
 
 PageStart decide_pages_at_start(const PageEpisode& earlier, const PolicyConfig& config) {
   if (!config.huge_pages) return {false, "decision 'huge-pages' is switched off"};
+  if (earlier.state == DecisionState::kUnjudged)
+    return {false, fmt::format("{} run{} could not tell what it gave{}", earlier.unjudged,
+                               earlier.unjudged == 1 ? "" : "s one after the other",
+                               gives_up_untold(earlier, config) ? ", and it is not tried again" : "")};
   if (earlier.state != DecisionState::kKept)
     return {false, fmt::format("the move of an earlier run was {}", to_string(earlier.state))};
-  if (earlier.measured_gain < 0)
+  // Of memory that was filled nothing but the filling was measured, which the outcome has.
+  if (!earlier.evidence.fill && brought_nothing(earlier.measured_gain, config))
     return {false, fmt::format("an earlier run kept the move at {:+.1f} %", 100 * earlier.measured_gain)};
   if (earlier.places.empty()) return {false, "an earlier run did not save which addresses it moved"};
-  uint64_t bytes = 0;
-  for (const PageEpisode::Place& place : earlier.places) bytes += place.end - place.begin;
   return {true,
           fmt::format("asks for {} MiB before their first touch, as an earlier run moved and kept them{}",
-                      bytes >> 20,
-                      earlier.measured_gain > 0 ? fmt::format(" ({:+.1f} % in the loops that were timed)",
-                                                              100 * earlier.measured_gain)
+                      bytes_of(earlier.places) >> 20,
+                      earlier.measured_gain > 0 ? fmt::format(" ({:+.1f} %)", 100 * earlier.measured_gain)
                                                 : std::string())};
+}
+
+bool brought_nothing(double measured_gain, const PolicyConfig& config) {
+  return measured_gain < config.min_page_gain;
+}
+
+uint64_t bytes_in_vain(const PageEpisode& earlier, double seconds, const PolicyConfig& config) {
+  const bool fill = earlier.evidence.fill.has_value();
+  const bool lost = earlier.state == DecisionState::kRolledBack ||
+                    // One without any figure is of a program that knew no better.
+                    (earlier.state == DecisionState::kKept && !fill && earlier.measured_gain != 0 &&
+                     brought_nothing(earlier.measured_gain, config));
+  const bool untold = gives_up_untold(earlier, config) && (fill || seconds < 2 * earlier.evidence.seconds);
+  if (!lost && !untold) return 0;
+  uint64_t bytes = bytes_of(earlier.ranges);
+  // What was tried of a part stands for the whole.
+  if (!fill) bytes = std::max(bytes, bytes_of(decide_pages(earlier.evidence, config).whole));
+  return bytes;
 }
 
 PageEpisode make_page_episode(const PageEvidence& evidence, const PagePlan& plan) {

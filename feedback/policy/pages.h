@@ -8,15 +8,19 @@
 //     stall share = the larger of what is seen to stall, and what did before prefetches, interleaving or jump pointers hid it
 //     cost = seconds per byte * footprint
 //
-// with t the time run so far, taken as what is still to come; the gain has to be `min_page_return` times the cost.
-// `footprint` is the ranges' size, not what was sampled of it. What a byte takes to move is measured. A small part is
-// moved first, as soon as the whole would pay if that were as quick as it can be. What it took then says whether the rest
-// follows.
+// with t the time since these ranges were first seen to stall, taken as what is still to come of it: a program may have run
+// for long before that. Where they were not seen to stall of late nothing of it is to come. The gain has to be
+// `min_page_return` times the cost. `footprint` is the ranges' size, not what was sampled of it.
+//
+// What a byte takes to move is measured. A small part is moved first, as soon as that pays for itself however slow it is, and
+// the whole would pay within as much time again if it were as quick as it can be. So what moving takes is known by the time at
+// which the rest may pay.
 //
 // What a move gives is seen while it is made (feedback/profile/page_trial.h). Other pages are other memory: in a virtual
 // machine they may as well be slower, where the host has only just given them. So a large move holds after a part of it,
 // until the stalls there are seen to be shorter. One that is seen to give less than its rest costs ends early. One that
-// makes stalls longer is taken back.
+// makes stalls longer is taken back. One of which nothing is seen is unjudged: a later run takes it for one that was not made,
+// a few times.
 #pragma once
 
 #include <string>
@@ -56,7 +60,7 @@ uint64_t bytes_before_hold(const PagePlan& plan, const PolicyConfig& config);
 // A move that is under way, or has ended.
 struct PageProgress {
   PageGain gain;
-  double seconds = 0;       // CPU time of all functions up to now
+  double seconds = 0;       // CPU time of all functions since the first stall in what moves
   double left_seconds = 0;  // what the rest of it is expected to cost; 0: nothing is left
   double held_seconds = 0;  // for which it has held by now; 0: it does not
   bool timed = false;       // there are loops whose time will tell what it gave
@@ -72,17 +76,26 @@ struct PageJudgement {
   PageVerdict verdict = PageVerdict::kGoOn;
   std::string words;
 };
+// Whether it says what a move gave. From too few samples the interval would be any.
+bool is_told(const PageGain& gain, const PolicyConfig& config);
 // `plan` is the move's.
 PageJudgement judge_pages(const PageProgress& progress, const PagePlan& plan, const PolicyConfig& config);
 
 // At a module's start, of a move that an earlier run made: whether to ask the kernel for huge pages before
 // the memory is touched. Nothing is there to be copied then, so nothing speaks against it where the move was
-// kept and was not seen to make loops slower.
+// kept and gave something.
 struct PageStart {
   bool ask = false;
   std::string reason;
 };
 PageStart decide_pages_at_start(const PageEpisode& earlier, const PolicyConfig& config);
+
+// How much memory an earlier run moved, or asked for while it was filled, in vain: that is not done again for less than twice as
+// much. 0: none. Of what runs could not tell, one after the other, what it gave, that holds until the present run has gone on
+// for twice as long: `seconds`, as in its evidence.
+uint64_t bytes_in_vain(const PageEpisode& earlier, double seconds, const PolicyConfig& config);
+// Whether a move that was kept with such a gain is not to be made again.
+bool brought_nothing(double measured_gain, const PolicyConfig& config);
 
 // In the form in which it is saved, and a saved one decided again.
 PageEpisode make_page_episode(const PageEvidence& evidence, const PagePlan& plan);

@@ -253,6 +253,8 @@ constexpr std::array kParameters = {
            "takes 5 to 8 ms for 2 MiB where the guest waits for that too"),
     NUMBER(kPages, page_probe_bytes, kBytes, kBound,
            "moves four pages first to learn which of the two it is"),
+    NUMBER(kPages, max_page_idle_seconds, kSeconds, kBound,
+           "begins no move where no stall came for so long: 125 samples"),
     NUMBER(kPages, min_page_trial_samples, kCount, kDerived,
            "judges a move from so many samples: they tell half more or less from nothing"),
     NUMBER(kPages, page_trial_errors, kFactor, kDerived, "leaves one in twenty verdicts of a side to chance"),
@@ -262,6 +264,14 @@ constexpr std::array kParameters = {
            "holds at least so long: who looks again and again finds a gain by chance"),
     NUMBER(kPages, most_page_hold_seconds, kSeconds, kDerived,
            "holds so long: 1,500 stalls in moved pages or beside them tell a tenth from nothing"),
+    NUMBER(
+        kPages, max_page_trial_error, kShare, kBound,
+        "gives no figure where its interval is wider to either side, as a share of what a stall takes: of a "
+        "small part that moved many samples say little"),
+    NUMBER(kPages, min_page_gain, kShare, kBound,
+           "makes a move again in a later run that gave so much: less cannot be told from nothing"),
+    NUMBER(kPages, most_unjudged_runs, kCount, kBound,
+           "tries a move again after runs that could not tell what it gave, so many in all"),
 
     NUMBER(kPopulate, min_growth_watched_bytes, kBytes, kBound,
            "judges how a memory grows from so much of it: two steps of a malloc"),
@@ -271,6 +281,12 @@ constexpr std::array kParameters = {
            "makes steps up to this size at once, in which the guest waits: 0.05 to 0.3 ms"),
     NUMBER(kPopulate, growth_watch_every, kCount, kBound,
            "leaves one step in so many to the guest, to see whether it touches it"),
+    NUMBER(kPopulate, min_growth_pairs, kCount, kBound,
+           "judges by so many steps that were left to the guest and those that came next"),
+    NUMBER(
+        kPopulate, max_growth_slowdown, kFactor, kBound,
+        "leaves all steps to the guest where those whose pages are made take so much longer, in the median: "
+        "on a busy machine six pairs were 1.1 apart by chance"),
     NUMBER(kPopulate, first_window_bytes, kBytes, kBound, "makes two blocks of 2 MiB ahead at first"),
     NUMBER(kPopulate, max_window_bytes, kBytes, kDerived,
            "makes so much ahead at most: 10 ms of a guest that fills 6 GB a second"),
@@ -281,12 +297,6 @@ constexpr std::array kParameters = {
            "judges how a memory is filled from so many full blocks of 2 MiB"),
     NUMBER(kFill, min_full_share, kShare, kBound,
            "asks this share of the touched blocks to be full: several arrays are filled at a time"),
-    NUMBER(kPopulate, min_growth_pairs, kCount, kBound,
-           "judges by so many steps that were left to the guest and those that came next"),
-    NUMBER(
-        kPopulate, max_growth_slowdown, kFactor, kBound,
-        "leaves all steps to the guest where those whose pages are made take so much longer, in the median: "
-        "on a busy machine six pairs were 1.1 apart by chance"),
     NUMBER(kFill, min_untouched_share, kShare, kBound,
            "asks this share of the memory to be untouched; less is not worth a call"),
     NUMBER(kFill, max_available_share, kShare, kBound,

@@ -141,22 +141,26 @@ struct PolicyConfig {
   double least_move_seconds_per_byte = 3e-10;
   double most_move_seconds_per_byte = 4e-9;
   double page_probe_bytes = 8.0 * (1 << 20);
+  double max_page_idle_seconds = 0.5;
   double min_page_trial_samples = 60;
   double page_trial_errors = 1.64;
   double page_trial_share = 0.125;
   double min_page_hold_seconds = 0.7;
   double most_page_hold_seconds = 3;
+  double max_page_trial_error = 0.5;
+  double min_page_gain = 0.01;
+  uint32_t most_unjudged_runs = 3;
   // For populate.h.
   double min_growth_watched_bytes = 128.0 * (1 << 10);
   double min_growth_touched_share = 0.75;
   double max_growth_step_bytes = 2.0 * (1 << 20);
   double growth_watch_every = 16;
+  uint32_t min_growth_pairs = 12;
+  double max_growth_slowdown = 1.15;
   double first_window_bytes = 4.0 * (1 << 20);
   double max_window_bytes = 64.0 * (1 << 20);
   double max_window_share = 0.25;
   // For page_fill.h.
-  uint32_t min_growth_pairs = 12;
-  double max_growth_slowdown = 1.15;
   double min_full_blocks = 4;
   double min_full_share = 0.5;
   double min_untouched_share = 0.05;

@@ -313,6 +313,7 @@ void describe(A& a, FillEvidence& f) {
   a.count("part", f.part);
   a.count("untouched", f.untouched);
   a.count("available_bytes", f.available_bytes, kMostCount);
+  if (a.has("vain_bytes", f.vain_bytes != 0)) a.count("vain_bytes", f.vain_bytes, kMostCount);
 }
 
 template <typename A>
@@ -330,6 +331,7 @@ void describe(A& a, PageEvidence& e) {
   a.amount("samples", e.samples);
   a.amount("seconds", e.seconds);
   a.amount("stall_samples", e.stall_samples);
+  if (a.has("seconds_idle", e.seconds_idle != 0)) a.amount("seconds_idle", e.seconds_idle);
   a.amount("hidden_share", e.hidden_share);
   a.count("addresses", e.addresses, kMostCount);
   a.count("distinct_pages", e.distinct_pages, kMostCount);
@@ -363,6 +365,7 @@ void describe(A& a, PageEpisode& e) {
   a.part("evidence", e.evidence);
   a.list("ranges", e.ranges);
   a.list("places", e.places);
+  if (a.has("unjudged", e.unjudged != 0)) a.count("unjudged", e.unjudged);
 }
 
 template <typename A>

@@ -229,22 +229,24 @@ struct FillEvidence {
   uint32_t part = 0;
   uint32_t untouched = 0;
   uint64_t available_bytes = 0;  // that the machine has left
+  uint64_t vain_bytes = 0;       // that earlier runs asked for in vain; 0: none
   friend bool operator==(const FillEvidence&, const FillEvidence&) = default;
 };
 
-// Where in a module's memory its stalls lie that are not on huge pages yet, or how it fills its memory.
+// Where in a module's memory its stalls lie that are not on huge pages yet, or how it fills its memory. Samples and time count
+// from the first stall in these regions on: what ran before it says nothing about how long they go on.
 struct PageEvidence {
   struct Region {
     uint64_t index = 0;      // address / kHugePageBytes
     uint64_t addresses = 0;  // stalled ones in it
     friend bool operator==(const Region&, const Region&) = default;
   };
-  double samples = 0;  // clock samples of all functions, up to the last stalled address
-  double seconds = 0;  // CPU time of all functions up to now
-  double stall_samples =
-      0;  // of the samples: after a load whose address is known, in these regions or others
-  // The share of the time of late that would be stalls but for decisions that hide them: those wait for page walks all
-  // the same.
+  double samples = 0;        // clock samples of all functions since then
+  double seconds = 0;        // CPU time of all functions since then
+  double stall_samples = 0;  // of the samples: after a load whose address is known, in these regions
+  double seconds_idle = 0;   // of the seconds: since the last of them
+  // The share of this time that would be stalls but for decisions that hide them: those wait for page walks all the same. 0
+  // where what hides them does not run any more.
   double hidden_share = 0;
   uint64_t addresses = 0;                 // in these regions
   uint64_t distinct_pages = 0;            // 4 KiB pages among them (exact up to kMaxPagesSeen)

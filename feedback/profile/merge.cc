@@ -319,6 +319,31 @@ void merge_episodes(ModuleProfile& to, const ModuleProfile& run) {
   for (size_t i = 0; i < to.episodes.size(); ++i) to.episodes[i].id = i + 1;
 }
 
+// What the run took over is in its own decisions, with the same evidence. What it did not do again stays beside them: that it lost,
+// or that nobody could tell. But for what lost a new decision of its kind, about memory in use or about memory that is filled,
+// stands for those before.
+void merge_page_episodes(std::vector<PageEpisode>& to, const ModuleProfile& run) {
+  const auto has = [](const std::vector<PageEpisode>& all, const PageEpisode& e) {
+    return std::any_of(all.begin(), all.end(),
+                       [&](const PageEpisode& other) { return other.evidence == e.evidence; });
+  };
+  const auto decided_anew = [&](bool fill) {
+    return std::any_of(run.page_episodes.begin(), run.page_episodes.end(), [&](const PageEpisode& e) {
+      return e.evidence.fill.has_value() == fill && !has(to, e);
+    });
+  };
+  const bool anew[2] = {decided_anew(false), decided_anew(true)};
+  std::vector<PageEpisode> all = run.page_episodes;
+  for (PageEpisode& e : to) {
+    e.runs_ago = older(e.runs_ago, run.runs_seen);
+    const bool stays = e.state == DecisionState::kRolledBack || !anew[e.evidence.fill ? 1 : 0];
+    if (stays && e.runs_ago <= kRunsToForgetLosers && !has(run.page_episodes, e)) all.push_back(std::move(e));
+  }
+  if (all.size() > kMaxPageEpisodesKept) all.resize(kMaxPageEpisodesKept);
+  for (size_t i = 0; i < all.size(); ++i) all[i].id = i + 1;
+  to = std::move(all);
+}
+
 }  // namespace
 
 double fading(double runs) {
@@ -334,12 +359,7 @@ ModuleProfile merge(ModuleProfile earlier, const ModuleProfile& run) {
   merge_functions(to.functions, run.functions, factor);
   merge_samples(to.samples, run.samples, factor);
   merge_episodes(to, run);
-  if (!run.page_episodes.empty()) {
-    to.page_episodes = run.page_episodes;
-  } else {
-    for (PageEpisode& e : to.page_episodes) e.runs_ago = older(e.runs_ago, run.runs_seen);
-  }
-  if (to.page_episodes.size() > kMaxPageEpisodesKept) to.page_episodes.resize(kMaxPageEpisodesKept);
+  merge_page_episodes(to.page_episodes, run);
   if (!run.layout_episodes.empty()) {
     to.layout_episodes = run.layout_episodes;
   } else {

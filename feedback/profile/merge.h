@@ -66,7 +66,8 @@ double fading(double runs);
 // `run` stays as it is.
 //
 // For each function the decisions that `run` made itself come after those of before. What it found out about
-// decisions it took over goes into them. Decisions about pages stay as the last run that made any left them.
+// decisions it took over goes into them. Decisions about pages stay as the last run that made any left them, and
+// what was taken back beside them until it is forgotten.
 ModuleProfile merge(ModuleProfile earlier, const ModuleProfile& run);
 
 // Module by module. The parameters of the policy are those of `run`. Modules of the same hash and other

@@ -295,7 +295,7 @@ bool Profile::add_stall(FuncIndex function, WasmOffset load, bool optimized_code
   of_function.places[charged->value].stalls += 1;
   if (address) {
     note_address(counts, *address);
-    if (!comes_back(counts)) pages_.add(*address, samples_seen_);
+    if (!comes_back(counts)) pages_.add(*address, samples_seen_, seconds_seen_);
   }
   return true;
 }
@@ -315,13 +315,16 @@ bool Profile::add_store_stall(FuncIndex function, WasmOffset store, bool optimiz
   return true;
 }
 
-void PageCounts::add(uint64_t address, uint64_t samples_seen) {
+void PageCounts::add(uint64_t address, uint64_t samples, double seconds) {
   stall_samples += 1;
-  samples = samples_seen;
-  const uint64_t region = address / kHugePageBytes;
-  if (trial) trial->add(region);
-  if (huge.contains(region) || (regions.size() >= kMaxRegions && !regions.contains(region))) return;
-  regions[region] += 1;
+  const uint64_t index = address / kHugePageBytes;
+  if (trial) trial->add(index);
+  if (huge.contains(index) || (regions.size() >= kMaxRegions && !regions.contains(index))) return;
+  const auto [found, fresh] = regions.try_emplace(index);
+  Region& region = found->second;
+  if (fresh) region = {.samples_before = samples - std::min<uint64_t>(samples, 1), .first_seconds = seconds};
+  region.addresses += 1;
+  region.last_seconds = seconds;
   addresses += 1;
   if (pages.size() < kMaxPagesSeen) pages.insert(address >> 12);
 }
@@ -329,7 +332,7 @@ void PageCounts::add(uint64_t address, uint64_t samples_seen) {
 void PageCounts::settle(uint64_t begin, uint64_t end) {
   for (uint64_t region = begin / kHugePageBytes; region < end / kHugePageBytes; ++region) {
     if (const auto found = regions.find(region); found != regions.end()) {
-      addresses -= found->second;
+      addresses -= found->second.addresses;
       regions.erase(found);
     }
     huge.insert(region);
@@ -355,13 +358,29 @@ std::set<uint32_t> hidden_loads(const ChangeLedger& changes) {
 
 PageEvidence Profile::page_evidence() const {
   PageEvidence e;
-  e.samples = static_cast<double>(pages_.samples);
-  e.seconds = seconds_seen_;
-  e.stall_samples = static_cast<double>(pages_.stall_samples);
   e.addresses = pages_.addresses;
   e.distinct_pages = pages_.pages.size();
-  for (const auto& [region, addresses] : pages_.regions) e.regions.push_back({region, addresses});
-  double all = 0, hidden = 0;
+  if (pages_.regions.empty()) return e;
+  uint64_t samples_before = samples_seen_;
+  double first_seconds = seconds_seen_, last_seconds = 0;
+  for (const auto& [index, region] : pages_.regions) {
+    e.regions.push_back({index, region.addresses});
+    samples_before = std::min(samples_before, region.samples_before);
+    first_seconds = std::min(first_seconds, region.first_seconds);
+    last_seconds = std::max(last_seconds, region.last_seconds);
+  }
+  e.samples = static_cast<double>(samples_seen_ - samples_before);
+  e.seconds = seconds_seen_ - first_seconds;
+  e.stall_samples = static_cast<double>(pages_.addresses);
+  e.seconds_idle = seconds_seen_ - last_seconds;
+  e.hidden_share = hidden_share(e.seconds);
+  return e;
+}
+
+// Of the last `seconds`. A share of late would be taken for all of them, of which the functions may have run a part, and the
+// time of the functions alone for what goes on, though they may have ended.
+double Profile::hidden_share(double seconds) const {
+  double all = 0, of_late = 0, in_all = 0;  // samples, samples, seconds
   for (const auto& [index, counts] : functions_) {
     const double samples = counts.samples();
     all += samples;
@@ -370,10 +389,14 @@ PageEvidence Profile::page_evidence() const {
     for (const uint32_t offset : hidden_loads(counts.changes))
       if (const auto load = counts.loads.find(offset); load != counts.loads.end())
         stalled += load->second.stall_baseline;
-    hidden += samples * std::min(1.0, stalled / counts.samples_baseline);
+    const double share = std::min(1.0, stalled / counts.samples_baseline);
+    of_late += samples * share;
+    in_all += (counts.run_seconds_baseline + counts.run_seconds_optimized) * share;
   }
-  if (all > 0) e.hidden_share = hidden / all;
-  return e;
+  if (of_late <= 0 || seconds <= 0 || pages_.stall_samples == 0) return 0;
+  // In regions on huge pages nothing of it is left to be had.
+  const double here = static_cast<double>(pages_.addresses) / static_cast<double>(pages_.stall_samples);
+  return here * std::min({1.0, of_late / all, in_all / seconds});
 }
 
 bool Profile::add_address(FuncIndex function, WasmOffset load, uint64_t address) {

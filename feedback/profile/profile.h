@@ -176,15 +176,21 @@ struct FunctionCounts {
 // Stalled addresses of all functions, by 2 MiB of address space.
 struct PageCounts {
   static constexpr size_t kMaxRegions = 65'536;  // 128 GiB
-  std::map<uint64_t, uint64_t> regions;          // address / kHugePageBytes -> addresses; not on huge pages
-  std::set<uint64_t> huge;                       // regions that were moved, or cannot be
-  std::set<uint64_t> pages;                      // 4 KiB, of `regions`; bounded by kMaxPagesSeen
-  uint64_t addresses = 0;                        // in `regions`
+  struct Region {
+    uint64_t addresses = 0;
+    // Of all functions: samples before its first address, and CPU time with its first and its last one.
+    uint64_t samples_before = 0;
+    double first_seconds = 0, last_seconds = 0;
+  };
+  std::map<uint64_t, Region> regions;  // address / kHugePageBytes; not on huge pages
+  std::set<uint64_t> huge;             // regions that were moved, or cannot be
+  std::set<uint64_t> pages;            // 4 KiB, of `regions`; bounded by kMaxPagesSeen
+  uint64_t addresses = 0;              // in `regions`
   // These do not decay: what was stalled once stays spread as it was, when prefetches hide it from the samples too.
   uint64_t stall_samples = 0;      // with an address, wherever
-  uint64_t samples = 0;            // of any kind, up to the last of them
   std::optional<PageTrial> trial;  // of regions that are moving, all of them settled
-  void add(uint64_t address, uint64_t samples_seen);
+  // `samples`, `seconds`: of all functions, with this one.
+  void add(uint64_t address, uint64_t samples, double seconds);
   // The regions from begin up to end are settled: their addresses do not count any more.
   void settle(uint64_t begin, uint64_t end);
   // They are as they were before, and count again from here on.
@@ -286,6 +292,7 @@ class Profile {
   double stalls_of(FuncIndex callee, LoadQuestion is_meant) const;
   bool is_in_body(FuncIndex function, WasmOffset at) const;
   void add_callees(FuncIndex function, const FunctionCounts& counts, FunctionEvidence& evidence) const;
+  double hidden_share(double seconds) const;  // of PageEvidence
 
   std::shared_ptr<const wasm::Module> module_;
   std::map<uint32_t, FunctionCounts> functions_;

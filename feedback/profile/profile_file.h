@@ -100,6 +100,8 @@ struct PageEpisode : ModuleEpisode {
     friend bool operator==(const Place&, const Place&) = default;
   };
   std::vector<Place> places;
+  // Of one that is unjudged: how many runs came to that, one after the other, with this one.
+  uint32_t unjudged = 0;
   friend bool operator==(const PageEpisode&, const PageEpisode&) = default;
 };
 

@@ -30,6 +30,8 @@ uint64_t touched_bytes(const MemoryFill& fill, uint64_t bytes) {
   return blocks == 0 ? 0 : bytes * (2 * uint64_t{fill.full} + fill.part) / (2 * blocks);
 }
 
+constexpr auto kCostsLast = 1s;  // how long what pages take to be made is taken for what they take
+
 uint64_t up(uint64_t address) {
   return (address + feedback::kHugePageBytes - 1) / feedback::kHugePageBytes * feedback::kHugePageBytes;
 }
@@ -70,10 +72,12 @@ void MemoryFilling::round(const Round& round) {
 
 // Its addresses may be another's by now: nothing is taken back.
 void MemoryFilling::note_gone(const Watched& watch) {
-  const std::string outcome = "the memory was given up before it was seen whether the guest fills it";
-  pages_.note_filled(watch.module, *watch.asked, DecisionState::kAbandoned, outcome);
-  say(LogLevel::kDebug, "trial",
-      fmt::format("huge-pages: {}, {}", to_string(DecisionState::kAbandoned), outcome));
+  const DecisionState state = watch.figures.empty() ? DecisionState::kUnjudged : DecisionState::kKept;
+  const std::string outcome = watch.figures.empty()
+                                  ? "the memory was given up before it was seen whether the guest fills it"
+                                  : watch.figures + ", until the memory was given up";
+  pages_.note_filled(watch.module, *watch.asked, state, outcome);
+  say(LogLevel::kDebug, "trial", fmt::format("huge-pages: {}, {}", to_string(state), outcome));
 }
 
 void MemoryFilling::look_at(Watched& watch, EngineClock::Time now) {
@@ -100,7 +104,7 @@ void MemoryFilling::look_at(Watched& watch, EngineClock::Time now) {
   }
   watch.next_look = now + watch.patience;
   if (watch.asked) judge(watch, now);
-  if (watch.asked_end < end && !watch.slower) ask_ahead(watch, begin, end);
+  if (watch.asked_end < end && !watch.slower) ask_ahead(watch, now, begin, end);
   if (watch.ahead) go_ahead(watch);
 }
 
@@ -129,15 +133,17 @@ double MemoryFilling::fill_rate(const Watched& watch, uint32_t least) const {
   return static_cast<double>(touched - watch.touched_from) / seconds;
 }
 
-void MemoryFilling::ask_ahead(Watched& watch, uint64_t begin, uint64_t end) {
-  if (pages_.kept_from_earlier(watch.module)) return;
+void MemoryFilling::ask_ahead(Watched& watch, EngineClock::Time now, uint64_t begin, uint64_t end) {
+  const uint64_t taken_over = down(watch.base + pages_.kept_from_earlier(watch.module, watch.memory));
+  if (taken_over >= end) return;
   feedback::PageEvidence evidence;
   evidence.fill = {.begin = begin,
                    .end = end,
                    .full = watch.last.full - std::min(watch.full_before, watch.last.full),
                    .part = watch.last.part,
                    .untouched = watch.last.untouched,
-                   .available_bytes = available_memory_bytes()};
+                   .available_bytes = available_memory_bytes(),
+                   .vain_bytes = pages_.vain_bytes_filled(watch.module)};
   feedback::PagePlan plan = feedback::decide_pages(evidence, engine_.policy);
   if (plan.ranges.empty()) {
     if (watch.said != plan.reason)
@@ -146,7 +152,9 @@ void MemoryFilling::ask_ahead(Watched& watch, uint64_t begin, uint64_t end) {
     return;
   }
   if (watch.asked) {
-    end_asking(watch, DecisionState::kKept, "filled until the memory grew");
+    end_filled(watch, now, "filled until the memory grew");
+  } else if (taken_over > watch.base) {
+    count_from_here(watch);  // what came before was no small pages either
   } else {
     // What it is to be compared with comes first, as long as there is enough left to ask for.
     watch.rate_before = fill_rate(watch, kLeastToTell);
@@ -155,6 +163,7 @@ void MemoryFilling::ask_ahead(Watched& watch, uint64_t begin, uint64_t end) {
   }
   const bool asked = ask_for_huge_pages(begin, end);
   watch.asked_end = end;
+  watch.figures.clear();
   if (asked) watch.asked = evidence.fill;
   if (asked && engine_.policy.populate) {
     watch.ahead = std::make_shared<FillAhead>(begin, end);
@@ -182,18 +191,19 @@ void MemoryFilling::judge(Watched& watch, EngineClock::Time now) {
       feedback::fills_slower(watch.rate_before, since, engine_.policy)) {
     watch.slower = true;
     return end_asking(
-        watch, DecisionState::kRolledBack,
+        watch, now, DecisionState::kRolledBack,
         fmt::format(
             "filled {:.0f} MiB a second of the guest's time, and {:.0f} with small pages before: goes back "
             "to small pages",
             since / (1 << 20), watch.rate_before / (1 << 20)));
   }
+  note_figures(watch);
   if (now - watch.changed < kFillingEnds && watch.last.untouched != 0) return;
   if (!feedback::goes_on_filling(asked, watch.last.untouched)) {
     watch.asked_end = 0;
     watch.full_before = watch.last.full;
     return end_asking(
-        watch, DecisionState::kRolledBack,
+        watch, now, DecisionState::kRolledBack,
         fmt::format(
             "the guest stopped filling: {} of {} untouched blocks are still untouched, and go back to "
             "small pages",
@@ -201,21 +211,52 @@ void MemoryFilling::judge(Watched& watch, EngineClock::Time now) {
   }
   const uint64_t huge = bytes_on_huge_pages(asked.begin, asked.end);
   if (huge == 0)
-    return end_asking(watch, DecisionState::kFailed,
+    return end_asking(watch, now, DecisionState::kFailed,
                       "the memory was filled, but the kernel gave no huge pages");
-  const double since = fill_rate(watch, kLeastToTell);
-  const std::string rates =
-      since > 0 && watch.rate_before > 0
-          ? fmt::format("filled {:.0f} MiB a second of the guest's time, and {:.0f} with small pages before",
-                        since / (1 << 20), watch.rate_before / (1 << 20))
-          : fmt::format("less than {} MiB were filled {}, too little to compare", kLeastToTell * 2,
-                        since > 0 ? "with small pages" : "since");
-  end_asking(watch, DecisionState::kKept,
-             fmt::format("{} of {} MiB on huge pages since their first touch; {}", huge >> 20,
-                         (asked.end - asked.begin) >> 20, rates));
+  end_filled(watch, now,
+             fmt::format("{} of {} MiB on huge pages since their first touch", huge >> 20,
+                         (asked.end - asked.begin) >> 20));
 }
 
-void MemoryFilling::end_asking(Watched& watch, DecisionState state, std::string outcome) {
+// What it gave is how fast the guest filled with and without. Where too little of either was seen it is what the pages take that it
+// got, and what those take that it would have got.
+void MemoryFilling::end_filled(Watched& watch, EngineClock::Time now, const std::string& seen) {
+  if (!watch.figures.empty())
+    return end_asking(watch, now, DecisionState::kKept, seen + "; " + watch.figures);
+  const PageCosts& costs = page_costs(now);
+  if (costs.huge_seconds <= 0 || costs.small_seconds <= 0)
+    return end_asking(watch, now, DecisionState::kUnjudged,
+                      seen + "; too little was filled to compare, and no huge page is to be had to try");
+  const bool slower = feedback::fills_slower(1 / costs.small_seconds, 1 / costs.huge_seconds, engine_.policy);
+  end_asking(
+      watch, now, slower ? DecisionState::kRolledBack : DecisionState::kKept,
+      fmt::format("{}; a first touch of 2 MiB takes {:.2f} ms on a huge page, and {:.2f} on small ones", seen,
+                  1e3 * costs.huge_seconds, 1e3 * costs.small_seconds));
+}
+
+const PageCosts& MemoryFilling::page_costs(EngineClock::Time now) {
+  if (!costs_ || now - costs_at_ > kCostsLast) {
+    costs_ = measure_page_costs();
+    costs_at_ = now;
+  }
+  return *costs_;
+}
+
+// Bytes a second with and without, once there are enough of both. A guest that fills no further changes nothing of it.
+void MemoryFilling::note_figures(Watched& watch) {
+  const uint64_t touched = touched_bytes(watch.last, watch.bytes);
+  if (watch.rate_before <= 0 || touched == watch.touched_told) return;
+  const double since = fill_rate(watch, kLeastToTell);
+  if (since <= 0) return;
+  watch.touched_told = touched;
+  watch.figures =
+      fmt::format("filled {:.0f} MiB a second of the guest's time, and {:.0f} with small pages before",
+                  since / (1 << 20), watch.rate_before / (1 << 20));
+  pages_.note_filling(watch.module, *watch.asked, watch.figures);
+}
+
+void MemoryFilling::end_asking(Watched& watch, EngineClock::Time now, DecisionState state,
+                               std::string outcome) {
   const feedback::FillEvidence asked = *watch.asked;
   watch.asked.reset();
   if (const auto ahead = std::exchange(watch.ahead, nullptr)) {
@@ -223,6 +264,14 @@ void MemoryFilling::end_asking(Watched& watch, DecisionState state, std::string 
     outcome += fmt::format(
         "; populate: made {} MiB ahead in {:.1f} ms of another processor, and the guest came by {} of them",
         made.bytes >> 20, 1e3 * made.seconds, made.reached >> 20);
+    if (made.reached != 0) {
+      const bool huge = bytes_on_huge_pages(asked.begin, asked.end) != 0 && page_costs(now).huge_seconds > 0;
+      const uint64_t blocks = made.reached / feedback::kHugePageBytes;
+      outcome += fmt::format(", which saved it {} page faults, about {:.1f} ms",
+                             huge ? blocks : blocks * (feedback::kHugePageBytes / 4096),
+                             1e3 * static_cast<double>(blocks) *
+                                 (huge ? page_costs(now).huge_seconds : page_costs(now).small_seconds));
+    }
   }
   if (state == DecisionState::kRolledBack) {
     ask_for_small_pages(asked.begin, asked.end);

@@ -16,6 +16,7 @@
 
 #include "runtime/adaptive/experiments/fill_ahead.h"
 #include "runtime/adaptive/experiments/memory_fill.h"
+#include "runtime/adaptive/experiments/page_costs.h"
 #include "runtime/adaptive/experiments/page_move.h"
 
 namespace hindsight::rt {
@@ -45,17 +46,22 @@ class MemoryFilling final : public Experiment {
     // Where this filling began, or where it was asked, and what the guest had run by then.
     uint64_t touched_from = 0;  // bytes
     double seconds_from = 0;
-    double rate_before = 0;  // bytes a second, until it was asked; 0: not known
+    double rate_before = 0;     // bytes a second, until it was asked; 0: not known
+    std::string figures;        // what is known since; empty: nothing
+    uint64_t touched_told = 0;  // bytes that these go by
     std::string said;
   };
 
   void look_at(Watched& watch, EngineClock::Time now);
-  void ask_ahead(Watched& watch, uint64_t begin, uint64_t end);
+  void ask_ahead(Watched& watch, EngineClock::Time now, uint64_t begin, uint64_t end);
   void judge(Watched& watch, EngineClock::Time now);
+  void note_figures(Watched& watch);
   // Has a task make pages ahead of the guest, unless one does.
   void go_ahead(const Watched& watch);
   void note_gone(const Watched& watch);
-  void end_asking(Watched& watch, DecisionState state, std::string outcome);
+  void end_filled(Watched& watch, EngineClock::Time now, const std::string& seen);
+  void end_asking(Watched& watch, EngineClock::Time now, DecisionState state, std::string outcome);
+  const PageCosts& page_costs(EngineClock::Time now);
   void count_from_here(Watched& watch) const;
   // Bytes the guest filled a second of its time since touched_from; 0: fewer than `least` blocks, too few to tell.
   double fill_rate(const Watched& watch, uint32_t least) const;
@@ -67,6 +73,8 @@ class MemoryFilling final : public Experiment {
   PageMoves& pages_;
   std::map<uint64_t, Watched> watched_;  // by base
   EngineClock::Time last_look_;
+  std::optional<PageCosts> costs_;  // measured at
+  EngineClock::Time costs_at_;
 };
 
 }  // namespace hindsight::rt

@@ -13,14 +13,19 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr auto kJudgeAfter = 100ms;
-constexpr double kWorthUndoing = -0.05;
 constexpr double kMoveStepSeconds = 0.02;
 constexpr size_t kMostSizes = 1024;
 constexpr size_t kMostTold = 64;  // of a module, that have ended
 constexpr double kMostly = 0.8;   // of a range: not worth moving the rest
-// One after the other: the kernel has given huge pages there by itself.
-constexpr uint32_t kMostProbesOfHugePages = 3;
+
+// What has moved of it and is not told yet goes with what the profile's trial is told.
+template <typename Move>
+void collect_moved(Move& move) {
+  const size_t done = move.under_way->done();
+  for (; move.marked < done; ++move.marked)
+    if (move.under_way->has_moved(move.marked))
+      move.unmarked.push_back(move.under_way->order()[move.marked] / feedback::kHugePageBytes);
+}
 
 }  // namespace
 
@@ -85,6 +90,16 @@ bool PageMoves::kept_from_earlier(const wasm::Module* module) const {
   });
 }
 
+uint64_t PageMoves::kept_from_earlier(const wasm::Module* module, uint32_t memory) const {
+  const std::lock_guard lock(mutex_);
+  uint64_t end = 0;
+  for (const Move& move : moves_)
+    if (move.module == module && move.earlier && move.state == DecisionState::kKept)
+      for (const feedback::PageEpisode::Place& place : move.places)
+        if (place.memory == memory) end = std::max(end, place.end);
+  return end;
+}
+
 // Whether an earlier run's decision has brought about what `plan`, or what it is a part of, is to do.
 bool PageMoves::already_huge(const wasm::Module* module, const feedback::PagePlan& plan) const {
   if (!kept_from_earlier(module)) return false;
@@ -100,7 +115,7 @@ bool PageMoves::already_huge(const wasm::Module* module, const feedback::PagePla
 
 void PageMoves::round(const Round& round) {
   drop_old();
-  follow(round.now);
+  follow(round);
   if (!round.look) return;
   judge(round.now);
   ask();
@@ -123,7 +138,7 @@ void PageMoves::drop_old() {
       --ended[move->module];
       Dropped& dropped = dropped_[move->module];
       ++dropped.count;
-      dropped.vain.add(*move);
+      dropped.vain.add(*move, engine_.policy);
       dropped.kept_from_earlier |= move->earlier && move->state == DecisionState::kKept;
       old.splice(old.end(), moves_, move);
     }
@@ -135,9 +150,9 @@ void PageMoves::drop_old() {
                     old.size()));
 }
 
-// What has moved since the last round is known to the profile, and what that gives to the move. Samples of a round that came
-// before a page moved in that round are taken for the other kind: rounds are short while something moves.
-void PageMoves::follow(EngineClock::Time now) {
+// What has moved since the last round is known to the profile, and what that gives to the move, also after its end. Samples of a
+// round that came before a page moved in that round are taken for the other kind: rounds are short while something moves.
+void PageMoves::follow(const Round& round) {
   struct Moving {
     Move* move;
     const wasm::Module* module;
@@ -150,14 +165,14 @@ void PageMoves::follow(EngineClock::Time now) {
     const double seconds_a_byte = bytes_copied_ > 0 ? copy_seconds_ / static_cast<double>(bytes_copied_)
                                                     : engine_.policy.most_move_seconds_per_byte;
     for (Move& move : moves_) {
-      if (move.under_way == nullptr) continue;
-      Moving moving{.move = &move, .module = move.module};
-      const size_t done = move.under_way->done();
-      for (; move.marked < done; ++move.marked)
-        if (move.under_way->has_moved(move.marked))
-          moving.moved.push_back(move.under_way->order()[move.marked] / feedback::kHugePageBytes);
-      moving.left_seconds = static_cast<double>(move.under_way->order().size() - done) *
-                            feedback::kHugePageBytes * seconds_a_byte;
+      if (!move.compared || !move.is_open()) continue;
+      if (move.under_way != nullptr) collect_moved(move);
+      // What it gave is looked for at every look, after its end.
+      if (move.under_way == nullptr && move.unmarked.empty() && !round.look) continue;
+      Moving moving{.move = &move, .module = move.module, .moved = std::exchange(move.unmarked, {})};
+      if (move.under_way != nullptr)
+        moving.left_seconds = static_cast<double>(move.under_way->order().size() - move.marked) *
+                              feedback::kHugePageBytes * seconds_a_byte;
       all.push_back(std::move(moving));
     }
   }
@@ -178,13 +193,15 @@ void PageMoves::follow(EngineClock::Time now) {
     if (move.under_way == nullptr || moving.left_seconds == 0) continue;
     // More than nothing, also in the round in which it holds.
     const double held_seconds =
-        move.held_since ? std::max(1e-9, std::chrono::duration<double>(now - *move.held_since).count()) : 0;
-    const feedback::PageJudgement judgement = feedback::judge_pages({.gain = gain,
-                                                                     .seconds = seconds,
-                                                                     .left_seconds = moving.left_seconds,
-                                                                     .held_seconds = held_seconds,
-                                                                     .timed = !move.before.empty()},
-                                                                    move.plan, engine_.policy);
+        move.held_since ? std::max(1e-9, std::chrono::duration<double>(round.now - *move.held_since).count())
+                        : 0;
+    const feedback::PageJudgement judgement =
+        feedback::judge_pages({.gain = gain,
+                               .seconds = seconds - move.first_stall_seconds,
+                               .left_seconds = moving.left_seconds,
+                               .held_seconds = held_seconds,
+                               .timed = !move.before.empty()},
+                              move.plan, engine_.policy);
     if (judgement.verdict == feedback::PageVerdict::kHold) continue;
     if (judgement.verdict == feedback::PageVerdict::kGoOn) {
       if (!move.held_since) continue;
@@ -200,77 +217,15 @@ void PageMoves::follow(EngineClock::Time now) {
 void PageMoves::step_again(Move& move) {
   if (engine_.queue.run([this] { move_pages(); })) return;
   const std::lock_guard lock(mutex_);
-  move.state = DecisionState::kFailed;
   move.under_way.reset();
-  move.outcome = "no thread could be created to move them";
+  fail(move, "no thread could be created to move them");
 }
 
-void PageMoves::judge(EngineClock::Time now) {
-  std::vector<std::string> lines;
-  {
-    const std::lock_guard lock(mutex_);
-    for (Move& move : moves_) {
-      if (move.state != DecisionState::kMoved || now - move.moved_at < kJudgeAfter) continue;
-      std::vector<double> gains;
-      for (const auto& [trial, before] : move.before)
-        if (const double after = trial->settled_ticks_an_iteration(); after > 0)
-          gains.push_back(before / after - 1);
-      move.state = DecisionState::kKept;
-      const feedback::PageJudgement judgement =
-          feedback::judge_pages({.gain = move.gain}, move.plan, engine_.policy);
-      move.outcome += "; " + judgement.words;
-      if (gains.empty() && static_cast<double>(move.gain.samples) < engine_.policy.min_page_trial_samples) {
-        // One sample can say anything: a figure would be taken for one by a later run.
-        move.outcome += ": too few to tell what it gave";
-      } else if (gains.empty()) {
-        move.measured_gain = move.gain.saved * move.plan.stall_share;
-        move.outcome += fmt::format("; {:+.1f} % with {:.0f} % of the time in such stalls",
-                                    100 * move.measured_gain, 100 * move.plan.stall_share);
-        if (judgement.verdict == feedback::PageVerdict::kUndo) take_back(move);
-      } else {
-        std::sort(gains.begin(), gains.end());
-        move.measured_gain = gains[gains.size() / 2];
-        move.outcome += fmt::format("; {:+.1f} % (median of {} timed loop{})", 100 * move.measured_gain,
-                                    gains.size(), gains.size() == 1 ? "" : "s");
-        if (move.measured_gain < kWorthUndoing) take_back(move);
-      }
-      lines.push_back(fmt::format("huge-pages: {}, {}", to_string(move.state), move.outcome));
-    }
-    end_lease();
-  }
-  for (const std::string& line : lines) say(LogLevel::kInfo, "trial", line);
-}
-
-void PageMoves::take_back(Move& move) {
-  for (const feedback::PageRange& range : move.plan.ranges) leave_huge_pages(range.begin, range.end);
-  move.state = DecisionState::kRolledBack;
-}
-
-uint64_t PageMoves::vain_bytes(const wasm::Module* module) const {
-  const std::lock_guard lock(mutex_);
-  uint64_t most = 0;
-  if (const auto found = known_.find(module); found != known_.end())
-    for (const feedback::PageEpisode& earlier : found->second) {
-      if (earlier.state != DecisionState::kRolledBack) continue;
-      uint64_t bytes = 0;
-      for (const feedback::PageEpisode::Range& range : earlier.ranges) bytes += range.end - range.begin;
-      most = std::max(most, bytes);
-    }
-  Vain vain;
-  if (const auto dropped = dropped_.find(module); dropped != dropped_.end()) vain = dropped->second.vain;
-  for (const Move& move : moves_)
-    if (move.module == module) vain.add(move);
-  return std::max(most, vain.bytes);
-}
-
-// Taken back, also what was left half done; what was tried of a part stands for the whole.
-void PageMoves::Vain::add(const Move& move) {
-  if (!move.is_moving()) found_huge = move.found_huge ? found_huge + 1 : 0;
-  if (move.state != DecisionState::kRolledBack && !move.stopped && found_huge < kMostProbesOfHugePages)
-    return;
-  uint64_t whole = 0;
-  for (const feedback::PageRange& range : move.plan.whole) whole += range.end - range.begin;
-  bytes = std::max(bytes, whole);
+void PageMoves::fail(Move& move, const char* why) {
+  move.state = DecisionState::kFailed;
+  move.outcome += why;
+  for (Move& part : moves_)
+    if (part.rest == &move) part.rest = nullptr;
 }
 
 void PageMoves::ask() {
@@ -284,11 +239,6 @@ void PageMoves::ask() {
     if (std::any_of(moves_.begin(), moves_.end(), [](const Move& move) { return move.is_moving(); })) return;
     if (bytes_copied_ > 0) move_seconds_per_byte = copy_seconds_ / static_cast<double>(bytes_copied_);
   }
-  struct Wanted {
-    const wasm::Module* module;
-    feedback::PagePlan plan;
-    feedback::PageEvidence evidence;
-  };
   std::vector<Wanted> wanted;
   std::vector<std::string> reasons;  // of those that stay
   engine_.monitor.with_profiles([&](feedback::Monitor::Profiles& profiles) {
@@ -296,13 +246,14 @@ void PageMoves::ask() {
       if (profile->pages().addresses == 0) continue;
       feedback::PageEvidence evidence = profile->page_evidence();
       evidence.move_seconds_per_byte = move_seconds_per_byte;
-      evidence.vain_bytes = vain_bytes(module);
+      evidence.vain_bytes = vain_bytes(module, evidence.seconds);
       feedback::PagePlan plan = feedback::decide_pages(evidence, engine_.policy);
       if (plan.ranges.empty()) {
         reasons.push_back(std::move(plan.reason));
         continue;
       }
-      wanted.push_back({module, std::move(plan), std::move(evidence)});
+      const double first_stall_seconds = profile->seconds_seen() - evidence.seconds;
+      wanted.push_back({module, std::move(plan), std::move(evidence), first_stall_seconds});
     }
   });
   for (const std::string& reason : reasons) say(LogLevel::kDebug, "policy", "no huge-pages: " + reason);
@@ -319,11 +270,10 @@ void PageMoves::ask() {
       continue;
     }
     settle(want.module, want.plan.ranges);
-    compare(want.module, want.plan, want.evidence);
     say(LogLevel::kInfo, "policy", fmt::format("huge-pages: {}", want.plan.reason));
-    begin(want.module, std::move(want.plan), std::move(want.evidence));
+    begin(want);
   }
-  // From here on it is held as long as any of them is open.
+  // From here on it is held as long as any of them needs it.
   const std::lock_guard lock(mutex_);
   lease_ = std::move(lease);
   end_lease();
@@ -345,48 +295,44 @@ void PageMoves::settle(const wasm::Module* module, const std::vector<feedback::P
   });
 }
 
-// Stalls in what moves are counted apart from here on.
-void PageMoves::compare(const wasm::Module* module, const feedback::PagePlan& plan,
-                        const feedback::PageEvidence& evidence) {
-  std::vector<feedback::PageEvidence::Region> regions;
-  auto seen = evidence.regions.begin();
-  for (const feedback::PageRange& range : plan.ranges)
-    for (uint64_t index = range.begin / feedback::kHugePageBytes;
-         index < range.end / feedback::kHugePageBytes; ++index) {
-      while (seen != evidence.regions.end() && seen->index < index) ++seen;
-      regions.push_back(
-          {index, seen != evidence.regions.end() && seen->index == index ? seen->addresses : 0});
-    }
-  engine_.monitor.with_profiles([&](feedback::Monitor::Profiles& profiles) {
-    if (const auto found = profiles.find(module); found != profiles.end())
-      found->second->pages().trial.emplace(regions);
-  });
-}
-
-void PageMoves::begin(const wasm::Module* module, feedback::PagePlan plan, feedback::PageEvidence evidence) {
+void PageMoves::begin(const Wanted& wanted) {
+  const wasm::Module* const module = wanted.module;
   const std::shared_ptr<ModuleCode> code = engine_.modules.find(module);
   if (!code) return;
   Move move;
   move.module = module;
-  move.plan = std::move(plan);
-  move.evidence = std::move(evidence);
+  move.plan = wanted.plan;
+  move.evidence = wanted.evidence;
+  move.first_stall_seconds = wanted.first_stall_seconds;
   move.seconds = engine_.clock.now();
   for (const feedback::PageRange& range : move.plan.ranges)
     for (const ModuleCode::MemoryPlace& place : code->places_of(range.begin, range.end))
       move.places.push_back({.memory = place.memory, .begin = place.begin, .end = place.end});
-  move.before = timed_loops_(module);
+  // Of a small part their time hardly shows what that gives, but all else that happens meanwhile.
+  if (!move.plan.probe) move.before = timed_loops_(module);
   move.under_way = std::make_unique<HugePageMove>(move.plan.ranges, move.plan.most_seconds,
                                                   feedback::bytes_before_hold(move.plan, engine_.policy));
+  move.compared = true;
   Move* begun = nullptr;
+  std::vector<Wanted> parts;
   {
     const std::lock_guard lock(mutex_);
+    move.unjudged_before = unjudged_before(module, /*fill=*/false);
     begun = &moves_.emplace_back(std::move(move));
+    for (Move& other : moves_) {
+      if (other.module != module || &other == begun) continue;
+      other.compared = false;
+      if (!other.plan.probe || other.state != DecisionState::kMoved) continue;
+      other.rest = begun;
+      parts.push_back({module, other.plan, other.evidence, other.first_stall_seconds});
+    }
   }
+  compare(parts, wanted);
   step_again(*begun);
 }
 
 void PageMoves::end_lease() {
-  if (std::none_of(moves_.begin(), moves_.end(), [](const Move& move) { return move.is_open(); }))
+  if (std::none_of(moves_.begin(), moves_.end(), [](const Move& move) { return move.needs_lease(); }))
     lease_.reset();
 }
 
@@ -441,14 +387,17 @@ void PageMoves::move_pages() {
   bytes_copied_ += result.copied_bytes;
   if (result.copied_bytes > 0)
     copy_seconds_ += result.waited_seconds + engine_.policy.background_cost * result.prepared_seconds;
+  collect_moved(*move);
   move->under_way.reset();
+  move->partly = move->plan.probe || result.moved_bytes < move->plan.bytes;
   move->stopped = result.stopped;
   move->found_huge =
       move->plan.probe && result.moved_bytes != 0 &&
       static_cast<double>(result.copied_bytes) <= (1 - kMostly) * static_cast<double>(result.moved_bytes);
   move->outcome = outcome;
   move->moved_at = EngineClock::Clock::now();
-  move->state = result.moved_bytes == 0 && !result.advised ? DecisionState::kFailed : DecisionState::kMoved;
+  move->state = DecisionState::kMoved;
+  if (result.moved_bytes == 0 && !result.advised) fail(*move, "");
   measured_.store(move->plan.probe, std::memory_order_relaxed);
   end_lease();
 }
@@ -465,7 +414,16 @@ void PageMoves::note_asked(Asked asked, bool granted) {
   move.outcome = granted ? "asked for while the memory is being filled" : "the kernel refused";
   move.seconds = engine_.clock.now();
   const std::lock_guard lock(mutex_);
+  move.unjudged_before = unjudged_before(move.module, /*fill=*/true);
   moves_.push_back(std::move(move));
+}
+
+void PageMoves::note_filling(const wasm::Module* module, const feedback::FillEvidence& asked,
+                             const std::string& figures) {
+  const std::lock_guard lock(mutex_);
+  for (Move& move : moves_)
+    if (move.module == module && move.state == DecisionState::kTrial && move.evidence.fill == asked)
+      move.figures = figures;
 }
 
 void PageMoves::note_filled(const wasm::Module* module, const feedback::FillEvidence& asked,
@@ -517,19 +475,6 @@ void PageMoves::report(DecisionSink& decisions) const {
   size_t number = 0;
   for (const Move& move : moves_)
     decisions.push_back(report_of_move(move, ++number, "huge-pages", "linear memory"));
-}
-
-void PageMoves::save(const wasm::Module* module, feedback::ModuleProfile& profile) const {
-  const std::lock_guard lock(mutex_);
-  for (const Move& move : moves_) {
-    if (move.module != module) continue;
-    feedback::PageEpisode episode =
-        move.earlier ? *move.earlier : feedback::make_page_episode(move.evidence, move.plan);
-    episode.runs_ago = 0;
-    episode.places = move.places;
-    put_outcome(move, profile.page_episodes.size() + 1, episode);
-    profile.page_episodes.push_back(std::move(episode));
-  }
 }
 
 }  // namespace hindsight::rt

@@ -6,9 +6,12 @@
 // A move cannot alternate as a prefetch does. What it gives is seen in two ways.
 // - By ranges: while some pages have moved and others have not, stalls of both are compared (feedback/profile/page_trial.h). A
 //   large move holds after a part, until those are seen to be shorter. One that is seen to bring less than its rest costs
-//   ends there.
+//   ends there. Where a part has moved alone, as the first one to find out what moving takes, the rest of what was meant is
+//   compared with it for a while after. If the rest follows both are judged together.
 // - Before against after, by the time per iteration of the loops whose prefetch is settled and keeps being timed. Where there
 //   is such a loop this is the figure, as it is about the guest's time and not about its stalls.
+// What neither tells is unjudged, also where the program ends first. A later run does not take it over, and tries it again a few
+// times.
 //
 // Concurrency: round() on the monitor thread; the move itself on a compile thread, one task at a time; the rest on any.
 // What has ended is told up to a number of decisions a module, and the oldest are dropped beyond it: memories come and go
@@ -62,12 +65,17 @@ class PageMoves final : public Experiment {
   // Modules with a move that waits for its thread, or is being made.
   std::set<const wasm::Module*> moving() const;
   // Stalls are compared, of which there are the more the more samples are taken.
-  bool compares() const { return !moving().empty(); }
+  bool compares() const;
   // An earlier run's decision was taken over, and stands.
   bool kept_from_earlier(const wasm::Module* module) const;
+  // Up to which byte of the memory that goes; 0: nothing was taken over of it.
+  uint64_t kept_from_earlier(const wasm::Module* module, uint32_t memory) const;
 
-  // The most that was moved in vain of the module's memory at a time, in earlier runs or in this one.
-  uint64_t vain_bytes(const wasm::Module* module) const;
+  // The most that was moved in vain of the module's memory at a time, in earlier runs or in this one, which has seen its stalls
+  // for so long.
+  uint64_t vain_bytes(const wasm::Module* module, double seconds = 0) const;
+  // The same of memory that was asked for while it was filled, in earlier runs.
+  uint64_t vain_bytes_filled(const wasm::Module* module) const;
   // Decisions that are not told any more, as later ones of their modules came; without those of forgotten modules.
   uint64_t dropped() const;
 
@@ -79,6 +87,9 @@ class PageMoves final : public Experiment {
     feedback::PageEpisode::Place place;
   };
   void note_asked(Asked asked, bool granted);
+  // `figures`: as far as is known by now. They stand for the outcome where the program ends first.
+  void note_filling(const wasm::Module* module, const feedback::FillEvidence& asked,
+                    const std::string& figures);
   void note_filled(const wasm::Module* module, const feedback::FillEvidence& asked, DecisionState state,
                    const std::string& outcome);
 
@@ -94,8 +105,15 @@ class PageMoves final : public Experiment {
     std::string outcome;
     double seconds = 0, measured_gain = 0;
     std::unique_ptr<HugePageMove> under_way;  // goes, under mutex_, when it has ended
-    size_t marked = 0;                        // pages of it that the profile's trial knows as moved
+    size_t marked = 0;                        // pages of it that the profile's trial knows as moved, with
+    std::vector<uint64_t> unmarked;           // these, which it is to be told of
+    bool compared = false;                    // the profile's trial is about this move
+    bool partly = false;                      // it has ended, and not all of what it is compared in has moved
     feedback::PageGain gain;
+    double first_stall_seconds = 0;               // CPU time of the module's functions by then
+    const Move* rest = nullptr;                   // what followed a part, with which it is judged
+    uint32_t unjudged_before = 0;                 // runs, one after the other
+    std::string figures;                          // of a filling that is on trial, by now
     std::optional<EngineClock::Time> held_since;  // no task steps it, until follow() says so
     bool stepping = false;                        // a task does
     bool stopped = false;                         // as it was seen to bring too little
@@ -105,15 +123,22 @@ class PageMoves final : public Experiment {
 
     bool is_waiting() const { return is_moving() && !held_since && !stepping; }  // for a task
     bool is_moving() const { return state == DecisionState::kQueued || state == DecisionState::kMoving; }
-    // Nothing else may disturb what it is judged by.
     bool is_open() const { return is_moving() || state == DecisionState::kMoved; }
+    // Nothing else may disturb what it is judged by. That stalls in two parts of a memory are compared nothing disturbs.
+    bool needs_lease() const { return is_moving() || (is_open() && !before.empty()); }
     bool has_ended() const { return !is_open() && state != DecisionState::kTrial; }
+  };
+  // What it has come to, as far as can be said now.
+  struct Outcome {
+    DecisionState state = DecisionState::kUnjudged;
+    double measured_gain = 0;
+    std::string words;
   };
   // What moves of a module, one after the other, say of the next one.
   struct Vain {
     uint64_t bytes = 0;
     uint32_t found_huge = 0;  // one after the other
-    void add(const Move& move);
+    void add(const Move& move, const feedback::PolicyConfig& config);
   };
   struct Dropped {
     uint64_t count = 0;
@@ -122,21 +147,32 @@ class PageMoves final : public Experiment {
   };
 
   void drop_old();
-  void follow(EngineClock::Time now);
+  void follow(const Round& round);
   // Has a task step it; it has failed where there can be none.
   void step_again(Move& move);
+  void fail(Move& move, const char* why);  // under mutex_
   void judge(EngineClock::Time now);
+  // These four under mutex_.
+  Outcome outcome_of(const Move& move) const;
+  bool may_tell_later(const Move& move, EngineClock::Time now) const;
+  static void conclude(Move& move, const Outcome& outcome);
+  uint32_t unjudged_before(const wasm::Module* module, bool fill) const;
   void ask();
-  static void take_back(Move& move);
   // Whether the module's memories have grown since the last look: most of what they will be is not known then.
   bool has_grown(const wasm::Module* module);
-  void compare(const wasm::Module* module, const feedback::PagePlan& plan,
-               const feedback::PageEvidence& evidence);
+  struct Wanted {
+    const wasm::Module* module;
+    feedback::PagePlan plan;
+    feedback::PageEvidence evidence;
+    double first_stall_seconds;
+  };
+  // What is compared: where it is to move, and the parts that have moved and are judged with it.
+  void compare(const std::vector<Wanted>& parts, const Wanted& move);
   bool already_huge(const wasm::Module* module, const feedback::PagePlan& plan) const;
   void settle(const wasm::Module* module, const std::vector<feedback::PageRange>& ranges);
-  void begin(const wasm::Module* module, feedback::PagePlan plan, feedback::PageEvidence evidence);
+  void begin(const Wanted& wanted);
   void move_pages();
-  void end_lease();  // under mutex_; once no move is open
+  void end_lease();  // under mutex_; once no move needs it
   void say(LogLevel level, std::string_view topic, std::string_view line) const {
     engine_.services.say(level, topic, line);
   }

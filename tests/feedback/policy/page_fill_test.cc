@@ -49,6 +49,17 @@ TEST(PagesOfMemoryThatIsFilled, AreNotAskedForWhereTheTlbReachesAllOrTheMachineH
   EXPECT_TRUE(decide_fill(filled(8, 0), {.huge_pages = false}).ranges.empty());
 }
 
+TEST(PagesOfMemoryThatIsFilled, AreNotAskedForAgainWhereEarlierRunsAskedInVain) {
+  FillEvidence fill = filled(5, 1);
+  const uint64_t bytes = fill.end - fill.begin;
+  fill.vain_bytes = bytes;
+  const PagePlan plan = decide_fill(fill, {});
+  EXPECT_TRUE(plan.ranges.empty());
+  EXPECT_NE(plan.reason.find("in vain"), std::string::npos) << plan.reason;
+  fill.vain_bytes = bytes / 2;
+  EXPECT_FALSE(decide_fill(fill, {}).ranges.empty()) << "the memory is twice as large";
+}
+
 TEST(PagesOfMemoryThatIsFilled, AreKeptIfHalfOfWhatWasUntouchedIsFilled) {
   EXPECT_TRUE(goes_on_filling(filled(4, 0), 0));
   EXPECT_TRUE(goes_on_filling(filled(4, 0), 30));

@@ -7,7 +7,7 @@
 namespace hindsight::feedback {
 namespace {
 
-// Forty seconds of a program of which `share` stalls, spread over `mib` MiB from 16 GiB on.
+// Forty seconds since the first stall of a program of which `share` stalls, spread over `mib` MiB from 16 GiB on.
 PageEvidence spread_over(uint64_t mib, double share) {
   PageEvidence e;
   e.samples = 1000;
@@ -61,10 +61,43 @@ TEST(Pages, MoveAPartFirstWhereItIsNotKnownWhatMovingTakes) {
   EXPECT_FALSE(decide_pages(e, config).probe);
   e.move_seconds_per_byte = config.most_move_seconds_per_byte;
   EXPECT_TRUE(decide_pages(e, config).ranges.empty());
-  // Nor is a part moved where the whole would not pay however quick it is.
+  // Nor is a part moved where the whole would not pay for long however quick it is, or a part not even for itself.
   e.move_seconds_per_byte = 0;
-  e.seconds = 1;
+  e.seconds = 0.3;
   EXPECT_TRUE(decide_pages(e, config).ranges.empty());
+  PageEvidence huge = spread_over(4096, 0.6);
+  huge.seconds = 2;
+  EXPECT_TRUE(decide_pages(huge, config).ranges.empty());
+}
+
+TEST(Pages, MoveAPartWithinTheFirstSecondOfAProgramThatStalls) {
+  const PolicyConfig config;
+  PageEvidence e = spread_over(256, 0.6);
+  e.seconds = 0.6;
+  const PagePlan plan = decide_pages(e, config);
+  EXPECT_TRUE(plan.probe) << plan.reason;
+  const double gain = plan.estimated_gain * e.seconds;
+  EXPECT_GT(gain, config.min_page_return * config.most_move_seconds_per_byte * config.page_probe_bytes)
+      << "what it may take is known before";
+  // By the time at which the rest pays it is known what it takes.
+  e.move_seconds_per_byte = config.least_move_seconds_per_byte;
+  EXPECT_TRUE(decide_pages(e, config).ranges.empty());
+  e.seconds = 1.2;
+  EXPECT_FALSE(decide_pages(e, config).ranges.empty());
+}
+
+TEST(Pages, DoNotMoveWhereNothingStalledOfLate) {
+  const PolicyConfig config;
+  PageEvidence e = spread_over(256, 0.6);
+  e.seconds_idle = config.max_page_idle_seconds / 2;
+  EXPECT_FALSE(decide_pages(e, config).ranges.empty()) << "by chance";
+  e.seconds_idle = 3 * config.max_page_idle_seconds;
+  const PagePlan plan = decide_pages(e, config);
+  EXPECT_TRUE(plan.ranges.empty());
+  EXPECT_NE(plan.reason.find("none in the last 1.50 s"), std::string::npos) << plan.reason;
+  e.hidden_share = 0.5;
+  EXPECT_FALSE(decide_pages(e, config).ranges.empty()) << "prefetches hide them, and the program goes on";
+  expect_replays_once_saved(make_page_episode(e, decide_pages(e, config)), config);
 }
 
 TEST(Pages, MayTakeAsLongToMoveAsWouldHaveBeenWorthIt) {
@@ -148,6 +181,15 @@ TEST(Pages, AreNotJudgedByAFewSamplesAndSaySo) {
             "no stall was sampled while the pages moved");
 }
 
+TEST(Pages, AreNotJudgedByASmallPartBesideMuchThatDidNotMove) {
+  const PolicyConfig config;
+  EXPECT_FALSE(is_told({.samples = 400, .saved = 0.3, .error = 0.3}, config));
+  EXPECT_TRUE(is_told({.samples = 400, .saved = 0.3, .error = 0.2}, config));
+  EXPECT_TRUE(is_told({.samples = 400, .saved = -0.5, .error = 0.4}, config))
+      << "the wider, the longer stalls are";
+  EXPECT_FALSE(is_told({.samples = 20, .saved = 0.3, .error = 0.01}, config));
+}
+
 TEST(Pages, HoldAfterAPartUntilItsStallsAreSeenToBeShorter) {
   const PolicyConfig config;
   const PagePlan plan = decide_pages(spread_over(256, 0.6), config);
@@ -205,7 +247,6 @@ PageEpisode kept_before() {
 
 TEST(Pages, AreAskedForAtTheStartWhereAnEarlierRunKeptThem) {
   PageEpisode earlier = kept_before();
-  EXPECT_TRUE(decide_pages_at_start(earlier, {}).ask);
   earlier.measured_gain = 0.3;
   const PageStart start = decide_pages_at_start(earlier, {});
   EXPECT_TRUE(start.ask);
@@ -220,13 +261,61 @@ TEST(Pages, AreNotAskedForAtTheStartWhereTheyDidNotPay) {
     earlier.state = state;
     EXPECT_FALSE(decide_pages_at_start(earlier, {}).ask) << to_string(state);
   }
-  PageEpisode slower = kept_before();
-  slower.measured_gain = -0.03;
-  EXPECT_FALSE(decide_pages_at_start(slower, {}).ask);
+  for (const double gain : {-0.03, 0.0, 0.004}) {
+    PageEpisode earlier = kept_before();
+    earlier.measured_gain = gain;
+    EXPECT_FALSE(decide_pages_at_start(earlier, {}).ask) << gain;
+  }
   PageEpisode nowhere = kept_before();
+  nowhere.measured_gain = 0.3;
   nowhere.places.clear();
   EXPECT_FALSE(decide_pages_at_start(nowhere, {}).ask);
-  EXPECT_FALSE(decide_pages_at_start(kept_before(), {.huge_pages = false}).ask);
+  PageEpisode off = kept_before();
+  off.measured_gain = 0.3;
+  EXPECT_FALSE(decide_pages_at_start(off, {.huge_pages = false}).ask);
+}
+
+TEST(Pages, AreAskedForAtTheStartWhereTheyWereFilledNoSlower) {
+  PageEpisode filled = kept_before();
+  filled.evidence.fill = FillEvidence{.begin = 0, .end = 64 * kHugePageBytes};
+  EXPECT_TRUE(decide_pages_at_start(filled, {}).ask) << "only the filling was measured";
+  filled.state = DecisionState::kUnjudged;
+  EXPECT_FALSE(decide_pages_at_start(filled, {}).ask);
+}
+
+TEST(Pages, AreInVainWhereTheyWereTakenBackOrGaveNothing) {
+  PageEpisode earlier;
+  earlier.evidence = spread_over(256, 0.6);
+  earlier.ranges = make_page_episode(earlier.evidence, decide_pages(earlier.evidence, {})).ranges;
+  const uint64_t bytes = decide_pages(earlier.evidence, {}).bytes;
+  const auto in_vain = [&](DecisionState state, double gain) {
+    earlier.state = state;
+    earlier.measured_gain = gain;
+    return bytes_in_vain(earlier, /*seconds=*/1000, {});
+  };
+  EXPECT_EQ(in_vain(DecisionState::kRolledBack, -0.2), bytes);
+  EXPECT_EQ(in_vain(DecisionState::kKept, 0.004), bytes);
+  EXPECT_EQ(in_vain(DecisionState::kKept, 0.2), 0u);
+  EXPECT_EQ(in_vain(DecisionState::kKept, 0), 0u) << "nobody measured it";
+  EXPECT_EQ(in_vain(DecisionState::kFailed, 0), 0u);
+  earlier.ranges.resize(1);
+  earlier.ranges[0].end = earlier.ranges[0].begin + kHugePageBytes;
+  EXPECT_EQ(in_vain(DecisionState::kRolledBack, -0.2), bytes) << "a part stands for the whole";
+}
+
+TEST(Pages, OfWhichNobodyCouldTellWhatTheyGaveAreTriedAFewTimes) {
+  const PolicyConfig config;
+  PageEpisode earlier;
+  earlier.state = DecisionState::kUnjudged;
+  earlier.evidence = spread_over(256, 0.6);
+  const double seconds = earlier.evidence.seconds;
+  for (earlier.unjudged = 1; earlier.unjudged < config.most_unjudged_runs; ++earlier.unjudged) {
+    EXPECT_EQ(bytes_in_vain(earlier, seconds, config), 0u) << earlier.unjudged;
+    EXPECT_FALSE(decide_pages_at_start(earlier, config).ask);
+  }
+  EXPECT_EQ(bytes_in_vain(earlier, seconds, config), decide_pages(earlier.evidence, config).bytes);
+  EXPECT_EQ(bytes_in_vain(earlier, 2 * seconds, config), 0u) << "this run goes on for longer than those did";
+  EXPECT_NE(decide_pages_at_start(earlier, config).reason.find("not tried again"), std::string::npos);
 }
 
 TEST(Pages, ReplayFromWhatIsSaved) {
@@ -235,6 +324,8 @@ TEST(Pages, ReplayFromWhatIsSaved) {
   PageEpisode episode = make_page_episode(e, decide_pages(e, config));
   EXPECT_EQ(episode.alternatives.size(), 2u);
   episode.places = kept_before().places;
+  episode.state = DecisionState::kUnjudged;
+  episode.unjudged = 2;
   expect_replays_once_saved(episode, config);
   PolicyConfig other = config;
   other.tlb_reach_bytes *= 100;

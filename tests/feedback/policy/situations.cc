@@ -63,7 +63,8 @@ std::string answer(const Situation& situation, const PolicyConfig& config) {
               return words;
             },
             [&](const PageEpisode& e) -> std::string {
-              return decide_pages_at_start(e, config).ask ? "ask" : "nothing";
+              return fmt::format("{}, {} in vain", decide_pages_at_start(e, config).ask ? "ask" : "nothing",
+                                 bytes_in_vain(e, /*seconds=*/1, config));
             },
             [&](const LayoutEvidence& e) -> std::string {
               const LayoutPlan plan = decide_layout(e, config);
@@ -633,6 +634,24 @@ std::vector<Situation> situations_by_hand() {
       e.move_seconds_per_byte = measured;
       return e;
     });
+  series("time since a program stalled", 0.1, 2, [](double seconds) {
+    PageEvidence e = spread(256, 0.6, 40);
+    e.seconds_idle = seconds;
+    return e;
+  });
+  const auto moved_before = [](DecisionState state, double gain, uint32_t unjudged) {
+    PageEpisode e;
+    e.state = state;
+    e.evidence = spread(256, 0.6, 40);
+    e.places = {{.memory = 0, .begin = 0, .end = 64 * kHugePageBytes}};
+    e.measured_gain = gain;
+    e.unjudged = unjudged;
+    return e;
+  };
+  series("what an earlier move gave", 0.001, 0.1,
+         [&](double gain) { return moved_before(DecisionState::kKept, gain, 0); });
+  counted("runs that could not tell", 1, 10,
+          [&](uint32_t runs) { return moved_before(DecisionState::kUnjudged, 0, runs); });
   series("stalls of a program", 0.01, 1, [](double share) { return spread(256, share, 40); });
   series("memory of a program", 4, 2000, [](double mib) { return spread(mib, 0.6, 1000); });
   series("stalled addresses", 4, 500, [](double n) { return spread(256, 0.6, 1000, n); });
@@ -663,6 +682,9 @@ std::vector<Situation> situations_by_hand() {
     return GrowthEvidence{static_cast<uint64_t>(bytes), 1 << 20, 1 << 20};
   });
   counted("steps of growth", 1, 40, [](uint32_t n) { return GrowthStep{n}; });
+  const auto pairs = [](uint32_t count, double ratio) { return GrowthTimes{.pairs = count, .ratio = ratio}; };
+  counted("pairs of steps of growth", 1, 20, [&](uint32_t n) { return pairs(n, 0.5); });
+  series("what pages made as a memory grows give", 0.5, 2, [&](double ratio) { return pairs(12, ratio); });
   counted("times that a guest came by", 0, 10, [](uint32_t n) { return FillWindow{n, 1000}; });
   counted("blocks that it touched", 0, 100, [](uint32_t n) { return FillWindow{6, n}; });
   const auto moving = [](uint32_t samples, double saved, double error, double held = 0) {
@@ -682,9 +704,6 @@ std::vector<Situation> situations_by_hand() {
     PagePlan plan;
     plan.bytes = static_cast<uint64_t>(bytes);
     return plan;
-  const auto pairs = [](uint32_t count, double ratio) { return GrowthTimes{.pairs = count, .ratio = ratio}; };
-  counted("pairs of steps of growth", 1, 20, [&](uint32_t n) { return pairs(n, 0.5); });
-  series("what pages made as a memory grows give", 0.5, 2, [&](double ratio) { return pairs(12, ratio); });
   });
   series("how fast memory fills", 0.2, 5, [](double ratio) { return FillSpeeds{1e9, 1e9 * ratio}; });
 

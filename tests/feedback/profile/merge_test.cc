@@ -227,6 +227,36 @@ TEST(Merge, PageDecisionsAreThoseOfTheLastRunThatMadeAny) {
   EXPECT_EQ(all.page_episodes[0].reason, "wider");
 }
 
+TEST(Merge, WhatPagesWereTakenBackStaysBesideLaterDecisionsUntilItIsForgotten) {
+  const auto episode = [](DecisionState state, double seconds) {
+    PageEpisode e;
+    e.state = state;
+    e.evidence.seconds = seconds;
+    return e;
+  };
+  const auto states = [](const ModuleProfile& profile) {
+    std::vector<DecisionState> states;
+    for (const PageEpisode& e : profile.page_episodes) states.push_back(e.state);
+    return states;
+  };
+  using enum DecisionState;
+  ModuleProfile first = run(), again = run(), later = run();
+  first.page_episodes = {episode(kRolledBack, 1), episode(kUnjudged, 2), episode(kKept, 3)};
+  again.page_episodes = {episode(kKept, 3)};
+  ModuleProfile all = merge(first, again);
+  EXPECT_EQ(states(all), (std::vector{kKept, kRolledBack, kUnjudged}));
+  EXPECT_EQ(all.page_episodes[0].runs_ago, 0u) << "taken over once more";
+  EXPECT_EQ(all.page_episodes[2].runs_ago, 1u);
+  later.page_episodes = {episode(kKept, 4)};
+  all = merge(std::move(all), later);
+  EXPECT_EQ(states(all), (std::vector{kKept, kRolledBack}));
+  EXPECT_EQ(all.page_episodes[0].evidence.seconds, 4);
+  for (uint32_t i = all.page_episodes[1].runs_ago; i < kRunsToForgetLosers; ++i)
+    all = merge(std::move(all), later);
+  EXPECT_EQ(states(all), (std::vector{kKept, kRolledBack}));
+  EXPECT_EQ(states(merge(std::move(all), later)), std::vector{kKept});
+}
+
 TEST(Merge, ModulesOfOtherOptionsAreOtherModules) {
   ProfileFile a, b;
   a.modules = {run()};

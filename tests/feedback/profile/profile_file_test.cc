@@ -128,7 +128,7 @@ ProfileFile example() {
   PageEpisode pages;
   pages.id = 1;
   pages.seconds = 0.5;
-  pages.evidence = {100, 0.25, 60, 0.7, 50, 49, {{1000, 30}, {1001, 20}}};
+  pages.evidence = {100, 0.25, 60, 0.1, 0.7, 50, 49, {{1000, 30}, {1001, 20}}};
   pages.ranges = {{1000 * kHugePageBytes, 1002 * kHugePageBytes}};
   pages.reason = "spread";
   pages.alternatives = {"nothing", "huge pages"};

@@ -6,6 +6,8 @@
 #include <cstring>
 #include <limits>
 
+#include "runtime/adaptive/experiments/page_costs.h"
+
 namespace hindsight::rt {
 namespace {
 
@@ -111,6 +113,18 @@ TEST_F(HugePages, AreRefusedWhereNothingIsMapped) {
   const HugePageResult result = move_to_huge_pages(begin_, begin_ + 4 * kHuge, stop_);
   EXPECT_EQ(result.moved_bytes, 0u);
   mapped_ = ::mmap(nullptr, 8 * kHuge, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+}
+
+TEST_F(HugePages, AndSmallOnesAreTouchedToSeeWhatThatTakes) {
+  const PageCosts costs = measure_page_costs();
+  EXPECT_GT(costs.small_seconds, 0);
+  EXPECT_LT(costs.small_seconds, 10);
+  const uint64_t untouched = begin_ + 5 * kHuge;
+  ASSERT_TRUE(ask_for_huge_pages(untouched, untouched + kHuge));
+  *reinterpret_cast<volatile char*>(untouched) = 1;
+  if (bytes_on_huge_pages(begin_, begin_ + 7 * kHuge) == 0) GTEST_SKIP() << "no huge pages to be had here";
+  EXPECT_GT(costs.huge_seconds, 0);
+  EXPECT_LT(costs.huge_seconds, 10);
 }
 
 TEST_F(HugePages, AreNotMovedToOnceNobodyWaits) {
