@@ -79,6 +79,42 @@ TEST(Prefetch, SlicesReadNothingBehindTheEndOfMemory) {
   EXPECT_EQ(h.optimized.call("f", {i32(90000)}), traps(TrapCode::kMemoryOutOfBounds));
 }
 
+TEST(Prefetch, ElementsOfRowsAheadAreReadNowhereBehindTheEndOfMemory) {
+  // A worklist, and the rows that it names, end where memory ends.
+  Hinted h(R"((module (memory 2) (func (export "f") (param $p i32) (result i32)
+    (local $sum i32) (local $u i32) (local $e i32) (local $end i32)
+    (loop $worklist
+      (local.set $u (i32.load (local.get $p)))
+      (local.set $e (i32.load (local.get $u)))
+      (local.set $end (i32.load offset=4 (local.get $u)))
+      (block $done (br_if $done (i32.eq (local.get $e) (local.get $end)))
+        (loop $row
+          (local.set $sum (i32.add (local.get $sum) (i32.load (i32.load (local.get $e)))))
+          (br_if $row (i32.ne (local.tee $e (i32.add (local.get $e) (i32.const 4))) (local.get $end)))))
+      (br_if $worklist (i32.lt_u (local.tee $p (i32.add (local.get $p) (i32.const 4))) (i32.const 131072))))
+    (local.get $sum))))",
+           "f", {4});
+  ASSERT_TRUE(h.version->answers.at(0).is_applied()) << h.sites();
+  ASSERT_NE(h.version->answers[0].why.find("of a row"), std::string::npos) << h.sites();
+  ASSERT_EQ(h.version->loop_cells.size(), 1u);
+  constexpr uint32_t kRows = 1000, kFirst = 65536, kWorklist = 131072 - 4 * kRows;
+  auto* words = reinterpret_cast<uint32_t*>(h.optimized.instance->memory());
+  std::memset(words, 0xff, kFirst);  // what places that are clamped say
+  uint32_t expected = 0;
+  for (uint32_t i = 0; i < kRows; ++i) {
+    const uint32_t length = i % 21;
+    words[kFirst / 4 + 2 * i] = 131072 - 4 * length;
+    words[kFirst / 4 + 2 * i + 1] = 131072;
+    words[kWorklist / 4 + i] = kFirst + 8 * ((i * 337) % kRows);
+  }
+  for (uint32_t i = 0; i < kRows; ++i)
+    for (uint32_t at = words[kFirst / 4 + 2 * i] / 4; at < 131072 / 4; ++at) expected += words[words[at] / 4];
+  for (const uint32_t distance : {1u, 16u, 1u << 29}) {
+    h.version->loop_cells[0]->distance = distance;
+    EXPECT_EQ(h.optimized.call("f", {i32(kWorklist)}), returns({i32(expected)})) << distance;
+  }
+}
+
 constexpr const char* kJoin = R"((module (memory 4)
   (func (export "join") (param $n i32) (result i32) (local $i i32) (local $p i32) (local $found i32) (local $key i32)
     (loop $probe

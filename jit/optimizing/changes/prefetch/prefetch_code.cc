@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <functional>
 #include <memory>
+#include <numeric>
 
 #include "jit/optimizing/changes/prefetch/access_bytes.h"
 #include "jit/optimizing/changes/prefetch/merge_equal.h"
@@ -296,11 +297,25 @@ class PrefetchEmitter {
       for (const auto& [access, its_level] : slice.levels) {
         if (its_level != level || !done_.insert({access, multiplier}).second) continue;
         const Value* const original = llvm::getLoadStorePointerOperand(access);
-        Clones clones;
-        emit_prefetches(slice, *access, clone(original, slice, {.multiplier = multiplier}, clones),
-                        /*of_targets=*/multiplier == 1);
+        for (const uint32_t element : elements_of(slice, *access)) {
+          Clones clones;
+          emit_prefetches(slice, *access,
+                          clone(original, slice, {.multiplier = multiplier, .element = element}, clones),
+                          /*of_targets=*/multiplier == 1);
+        }
       }
     }
+  }
+  // For which elements of a row that begins in a later iteration the access is fetched. What lies side by side is in a line or two.
+  static std::vector<uint32_t> elements_of(const PrefetchSlice& slice, const Instruction& access) {
+    if (!slice.row || slice.is_rest_of_row()) return {0};
+    const auto of_row = slice.row->accesses.find(&access);
+    if (of_row == slice.row->accesses.end()) return {0};
+    const uint32_t count = elements_at_once(*slice.row);
+    if (!of_row->second) return {0, count - 1};
+    std::vector<uint32_t> all(count);
+    std::iota(all.begin(), all.end(), 0);
+    return all;
   }
   // Of the record's ends, where the access has one (record_span.h). The other targets of the record are fetched with the first one,
   // as far ahead as that.
@@ -387,10 +402,11 @@ class PrefetchEmitter {
     return made;
   }
 
-  // How far ahead a value is computed: so many distances, less some iterations.
+  // How far ahead a value is computed: so many distances, less some iterations. Of a row that begins there, which element.
   struct Ahead {
     uint32_t multiplier = 1;
     uint32_t back = 0;
+    uint32_t element = 0;
   };
   Value* clone(const Value* original, const PrefetchSlice& slice, Ahead ahead, Clones& clones) {
     auto* const value = const_cast<Value*>(original);
@@ -410,10 +426,17 @@ class PrefetchEmitter {
       made = copy_of(*instruction, of);
     } else if (const auto start = slice.starts.find(phi); start != slice.starts.end()) {
       made = of(start->second);
+      if (ahead.element != 0)
+        made = in_row(slice, *phi, made, ahead.element, {.multiplier = ahead.multiplier});
     } else if (const auto choice = slice.choices.find(phi); choice != slice.choices.end()) {
       made = choose(choice->second, of);
     } else if (const auto earlier = slice.delayed.find(phi); earlier != slice.delayed.end()) {
-      made = clone(earlier->second, slice, {.multiplier = ahead.multiplier, .back = ahead.back + 1}, clones);
+      Ahead before = ahead;
+      ++before.back;
+      made = clone(earlier->second, slice, before, clones);
+    } else if (slice.is_rest_of_row() && slice.steps.contains(phi)) {
+      const uint32_t elements = ahead.multiplier * elements_at_once(*slice.row);
+      made = in_row(slice, *phi, carried(*phi), elements - std::min(elements, ahead.back), {.multiplier = 0});
     } else if (const auto step = slice.steps.find(phi); step != slice.steps.end()) {
       made = run_ahead(*phi, step->second, ahead);
     } else if (slice.staying.contains(phi)) {
@@ -490,6 +513,32 @@ class PrefetchEmitter {
     amount = b_.CreateMul(amount, step);
     Value* const from = carried(phi);
     return phi.getType()->isPointerTy() ? b_.CreateGEP(ir_.i8, from, amount) : b_.CreateAdd(from, amount);
+  }
+
+  // What a variable of the row's loop is so many elements after `from`, if the row has them; else what it is there. `from` is its
+  // value at some element, which is at `place`.
+  Value* in_row(const PrefetchSlice& slice, llvm::PHINode& phi, Value* from, uint32_t elements, Ahead place) {
+    const Row& row = *slice.row;
+    const auto step = row.steps.find(&phi);
+    if (step == row.steps.end() || elements == 0) return from;
+    const int64_t amount = step->second->getSExtValue() * elements;
+    Value* const there = phi.getType()->isPointerTy()
+                             ? further_by(b_, from, amount)
+                             : b_.CreateAdd(from, llvm::ConstantInt::getSigned(phi.getType(), amount));
+    return b_.CreateSelect(goes_on(slice, elements, place), there, from);
+  }
+  // By a difference, which also says it of a row that ends where its variable is just as large, and is less than zero in a row
+  // without elements.
+  Value* goes_on(const PrefetchSlice& slice, uint32_t elements, Ahead place) {
+    const Row& row = *slice.row;
+    const int64_t step = row.steps.at(row.ends.counter)->getSExtValue();
+    Clones clones;
+    Value* const counter =
+        place.multiplier == 0 ? carried(*row.ends.counter) : clone(row.ends.counter, slice, place, clones);
+    Value* const end = clone(row.ends.end, slice, place, clones);
+    Value* const at = b_.CreateSExtOrTrunc(counter, end->getType());
+    Value* const rest = step > 0 ? b_.CreateSub(end, at) : b_.CreateSub(at, end);
+    return b_.CreateICmpSGT(rest, llvm::ConstantInt::getSigned(at->getType(), std::abs(step) * elements));
   }
 
   // What recurrences are in some iteration.

@@ -23,7 +23,11 @@ inline constexpr size_t kMostLookedAtToStay = 64;
 inline constexpr size_t kMostWalkedInACycle = 200;
 inline constexpr uint32_t kMaxTripsOfShortStream = 64;
 inline constexpr double kLeastTurnsAhead = 2.5;
+inline constexpr double kLeastShareOfAGuess = 0.1;
+inline constexpr size_t kMostLookedAtForCalls = 16;
 inline constexpr uint32_t kFarRowLevel = 2;
+inline constexpr double kMostElementsAtOnce = 8;    // row.h
+inline constexpr double kLongRowTurns = 128;        // row.h
 inline constexpr size_t kMostWalkedToALength = 64;  // prefetch_pass.cc
 inline constexpr unsigned kDeepestLane = 16;        // spread_prefetches.h
 
@@ -110,6 +114,23 @@ inline constexpr std::array kPrefetchParameters = [] {
           {kCount, kDerived,
            "prefetches from a loop around where this one ends sooner, in the mean: of two iterations only "
            "the second could be, from the first"}},
+      Constant{"kLeastShareOfAGuess",
+               kLeastShareOfAGuess,
+               {kShare, kBound,
+                "guesses that a way is gone by this share of the iterations that come where ways meet"}},
+      Constant{"kMostLookedAtForCalls",
+               kMostLookedAtForCalls,
+               {kCount, kBound, "looks at so many ways that meet for whether a value comes from a call"}},
+      Constant{"kMostElementsAtOnce",
+               kMostElementsAtOnce,
+               {kCount, kDerived,
+                "fetches so many elements of a row that a worklist names at once, each for some ten "
+                "instructions: as many misses as a core has under way"}},
+      Constant{"kLongRowTurns",
+               kLongRowTurns,
+               {kCount, kDerived,
+                "fetches ahead within rows that are longer in the mean: a distance of 32, which is far, "
+                "fetches a quarter of this for nothing"}},
       Constant{"kFarRowLevel",
                kFarRowLevel,
                {kCount, kDerived,

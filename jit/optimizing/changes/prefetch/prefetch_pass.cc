@@ -36,7 +36,12 @@ std::string slice_words(const PrefetchSlice& slice) {
   if (slice.loads > 0) text.append(", clamped");
   if (slice.target_level > 1 && !slice.forks)
     text.append(", in ").append(count_of(slice.target_level, "stage"));
-  if (!slice.starts.empty()) text.append(", first element of an inner loop");
+  if (slice.row)
+    text.append(", first ")
+        .append(count_of(elements_at_once(*slice.row), "element"))
+        .append(" of a row, and the rest from within it");
+  else if (!slice.starts.empty())
+    text.append(", first element of an inner loop");
   if (!slice.choices.empty()) text.append(", both ways of a branch");
   const auto is_stored = [](const auto& way) { return llvm::isa<llvm::LoadInst>(way.first); };
   if (llvm::any_of(slice.ways, is_stored)) text.append(", what was stored before");
@@ -214,7 +219,13 @@ class Placer {
         slot->refuse("its loop cannot be had in two versions");
         continue;
       }
+      // What is in a row is fetched by its own loop too, which has no time for a look at the cell.
+      const bool has_rest = slice->row && around != nullptr && has_one_base(ir_, slice->rest_of_row.front());
+      if (!has_rest) slice->row.reset();
       all.push_back({.slot = slot, .access = access, .slice = std::move(*slice), .around = around});
+      if (!has_rest) continue;
+      PrefetchSlice rest = std::move(all.back().slice.rest_of_row.front());
+      all.push_back({.slot = slot, .access = access, .slice = std::move(rest), .around = around});
     }
     return all;
   }

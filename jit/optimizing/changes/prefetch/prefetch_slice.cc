@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "jit/optimizing/changes/prefetch/counted_ways.h"
 #include "jit/optimizing/changes/prefetch/prefetch_parameters.h"
 #include "jit/optimizing/versions/loop_versions.h"
 #include "jit/optimizing/versions/loop_walk.h"
@@ -38,7 +39,8 @@ class Slicer {
     if (forks) found_.result.forks.emplace();
   }
 
-  std::expected<PrefetchSlice, Refusal> slice(Instruction& target) {
+  // `within`: the row that the loop in this one goes through.
+  std::expected<PrefetchSlice, Refusal> slice(Instruction& target, const std::optional<Row>& within = {}) {
     found_.result.target = &target;
     found_.result.loop = &loop_;
     Trait trait;
@@ -54,6 +56,10 @@ class Slicer {
           .why = "the address has a constant stride: left to the hardware prefetcher", .is_stream = true});
     found_.result.target_level = trait.level + 1;
     found_.result.levels[&target] = found_.result.target_level;
+    if (within)
+      note_elements(*within);
+    else if (found_.result.short_runs)
+      note_row();
     return std::move(found_.result);
   }
 
@@ -287,11 +293,13 @@ class Slicer {
   }
 
   // One of the values is taken, whichever way is gone: the one that says most about the iteration. Constants are what
-  // is left of an empty bucket or an end.
+  // is left of an empty bucket or an end. What is seldom brought costs more than it brings.
   bool visit_ways(Instruction& join, const std::vector<Value*>& values, Trait& trait) {
     std::optional<Found> best;
     for (Value* value : values) {
       if (llvm::isa<llvm::Constant>(value) || guessed_ >= kMostGuesses) continue;
+      const auto* const phi = llvm::dyn_cast<llvm::PHINode>(&join);
+      if (phi && share_of_way(*phi, *value).value_or(1) < kLeastShareOfAGuess) continue;
       ++guessed_;
       const Found before = found_;
       Trait part;
@@ -339,8 +347,9 @@ class Slicer {
   }
 
   // Whether a value is loaded anew in each iteration from a place that stays: a vector's pointer to its elements, where a store
-  // may be to the vector. It mostly is what it was. What comes from itself in another way than where ways meet does not stay:
-  // `depths` says how many operations lie in front of what is, or was, looked at.
+  // may be to the vector. It mostly is what it was. So it is if one of the ways that meet gets a new place by a call, as a vector that has to grow.
+  // What comes from itself in another way than where ways meet does not stay: `depths` says how many operations lie in front of
+  // what is, or was, looked at.
   bool stays(const Value* value, std::map<const Instruction*, size_t>& depths, size_t depth) const {
     constexpr size_t kDone = ~size_t{0};
     const auto* instruction = llvm::dyn_cast<Instruction>(value);
@@ -348,13 +357,38 @@ class Slicer {
     const auto [known, is_new] = depths.try_emplace(instruction, depth);
     if (!is_new) return known->second == kDone || known->second == depth;
     const auto* load = llvm::dyn_cast<llvm::LoadInst>(instruction);
-    const bool joins = llvm::isa<llvm::PHINode>(instruction);
-    const bool may = load ? load->isSimple() : joins || clonable(*instruction);
+    const auto* const join = llvm::dyn_cast<llvm::PHINode>(instruction);
+    const bool may = load ? load->isSimple() : join || clonable(*instruction);
     if (!may || depths.size() > kMostLookedAtToStay) return false;
-    for (const Value* part : instruction->operand_values())
-      if (!stays(part, depths, joins ? depth : depth + 1)) return false;
+    const auto is_new_place = [&](const Value* part) { return comes_from_calls(part); };
+    const bool may_have_grown = join && !loops_.isLoopHeader(join->getParent()) &&
+                                !llvm::all_of(join->incoming_values(), is_new_place);
+    for (const Value* part : instruction->operand_values()) {
+      if (may_have_grown && is_new_place(part)) continue;
+      if (!stays(part, depths, join ? depth : depth + 1)) return false;
+    }
     depths[instruction] = kDone;
     return true;
+  }
+
+  // What a call returns, or where ways meet that all bring that.
+  bool comes_from_calls(const Value* value) const {
+    std::vector<const Value*> work{value};
+    llvm::SmallPtrSet<const Value*, kMostLookedAtForCalls> seen;
+    bool has_call = false;
+    while (!work.empty()) {
+      const Value* const at = work.back();
+      work.pop_back();
+      if (!seen.insert(at).second) continue;
+      const auto* const join = llvm::dyn_cast<llvm::PHINode>(at);
+      if (join && !loops_.isLoopHeader(join->getParent()) && seen.size() < kMostLookedAtForCalls)
+        work.insert(work.end(), join->value_op_begin(), join->value_op_end());
+      else if (const auto* call = llvm::dyn_cast<llvm::CallBase>(at); call && !clonable(*call))
+        has_call = true;
+      else if (!llvm::isa<llvm::Constant>(at))
+        return false;
+    }
+    return has_call;
   }
 
   // By how much the phi changes each iteration; null: by no fixed amount.
@@ -439,6 +473,48 @@ class Slicer {
     Trait trait;
     if (start.visit(phi.getIncomingValueForBlock(entered_from), trait) && trait.level > 0)
       found_.result.short_runs = true;
+  }
+
+  // The slice that goes ahead in the row of this loop, but not past its end. That is to be known in each iteration.
+  void note_row() {
+    if (!found_.result.recurrences.next.empty()) return;
+    const Found before = found_;
+    for (const RowEnd& ends : find_row_ends(loop_)) {
+      PrefetchSlice& result = found_.result;
+      const auto is_known = [&] {
+        Trait counter, end;
+        return visit(ends.counter, counter) && result.steps.contains(ends.counter) && visit(ends.end, end) &&
+               !end.varies;
+      };
+      if (!attempt(is_known)) continue;
+      Row row{.loop = &loop_, .ends = ends, .steps = {}, .accesses = {}};
+      for (const auto& [phi, step] : result.steps)
+        if (auto* const constant = llvm::dyn_cast<llvm::ConstantInt>(step)) row.steps[phi] = constant;
+      for (const Instruction* operation : result.operations)
+        if (llvm::isa<llvm::LoadInst>(operation) && found_.traits.at(operation).varies)
+          row.accesses[operation] = false;
+      for (const auto& [access, level] : result.levels) row.accesses[access] = true;
+      const bool has_even_steps = row.steps.size() == result.steps.size();
+      result.row = std::move(row);
+      PrefetchSlice rest = std::exchange(found_, before).result;
+      if (has_even_steps) found_.result.rest_of_row.push_back(std::move(rest));
+      return;
+    }
+  }
+
+  // The same from the loop around, for a row of a later iteration. What says where that ends has to be there when its elements are
+  // computed.
+  void note_elements(const Row& row) {
+    PrefetchSlice& result = found_.result;
+    const bool has_elements =
+        std::ranges::any_of(row.steps, [&](const auto& step) { return result.starts.contains(step.first); });
+    if (!has_elements || !result.recurrences.next.empty()) return;
+    const auto is_known = [&] {
+      Trait counter, end;
+      return visit(row.ends.counter, counter) && result.starts.contains(row.ends.counter) &&
+             visit(row.ends.end, end) && std::max(counter.level, end.level) < result.target_level;
+    };
+    if (attempt(is_known)) result.row = row;
   }
 
   static bool clonable(const Instruction& instruction) {
@@ -643,7 +719,10 @@ std::expected<PrefetchSlice, std::string> find_prefetch_slice(const IrModule& ir
     std::optional<PrefetchSlice> fallback;
     bool is_row = false;
     for (llvm::Loop* loop = innermost; loop; loop = loop->getParentLoop()) {
-      auto slice = Slicer(ir, *loop, loops, evolution, words, guesses).slice(access);
+      const bool has_rest =
+          fallback && !fallback->rest_of_row.empty() && fallback->loop->getParentLoop() == loop;
+      auto slice = Slicer(ir, *loop, loops, evolution, words, guesses)
+                       .slice(access, has_rest ? fallback->rest_of_row.front().row : std::nullopt);
       const uint32_t most_trips = evolution.getSmallConstantMaxTripCount(loop);
       if (!slice) {
         // The innermost loop's reason is the one that says what the load is.
@@ -657,7 +736,12 @@ std::expected<PrefetchSlice, std::string> find_prefetch_slice(const IrModule& ir
       // Each run of a longer stream begins somewhere else, if where it does is looked up at places that are far apart.
       if (is_row && slice->target_level < kFarRowLevel) break;
       const bool tiny = (most_trips != 0 && most_trips < distance) || ends_before_prefetches(*loop);
-      if (!slice->short_runs && !tiny) return std::move(*slice);
+      const bool leaves_its_runs = slice->short_runs && !has_long_rows(*loop);
+      if (!leaves_its_runs && !tiny) {
+        if (slice->row) slice->rest_of_row = std::move(fallback->rest_of_row);
+        return std::move(*slice);
+      }
+      if (tiny) slice->rest_of_row.clear();
       if (!fallback) fallback = std::move(*slice);
     }
     if (!guesses && fallback && fallback->loop->getParentLoop() != nullptr &&
@@ -675,6 +759,14 @@ std::expected<PrefetchSlice, std::string> find_prefetch_slice(const IrModule& ir
     if (slice) return std::move(*slice);
   }
   return std::unexpected(std::move(first->why));
+}
+
+bool guesses_a_way(const PrefetchSlice& slice) {
+  return std::ranges::any_of(slice.ways, [](const auto& way) {
+    if (llvm::isa<llvm::LoadInst>(way.first)) return false;
+    const auto* const join = llvm::dyn_cast<llvm::PHINode>(way.first);
+    return !join || share_of_way(*join, *way.second).value_or(0) < 0.5;
+  });
 }
 
 bool guesses_what_is_found(const PrefetchSlice& slice, const llvm::LoopInfo& loops) {

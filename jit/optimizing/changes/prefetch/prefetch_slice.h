@@ -7,7 +7,7 @@
 // - What is computed from nothing but itself, as random numbers are, runs ahead in a copy of its own.
 // - What the iteration before looked up is computed as that iteration would have.
 // - A phi of an inner loop is replaced by the value it starts with. So the first node of a hash chain, or the first
-//   neighbour of a vertex, is found from the outer loop.
+//   neighbour of a vertex, is found from the outer loop. The next few elements are, too, if it is a row (row.h).
 //
 // What a loop carries may hang on what this iteration loads, but be one of a few places that are known before: the sons of a
 // heap's node, the two halves of a table. Then all of them are places to prefetch (Forks).
@@ -29,6 +29,7 @@
 
 #include "jit/optimizing/changes/prefetch/carried_words.h"
 #include "jit/optimizing/changes/prefetch/node_fetch.h"
+#include "jit/optimizing/changes/prefetch/row.h"
 #include "jit/optimizing/ir/ir_module.h"
 
 namespace hindsight::jit::optimizing {
@@ -89,6 +90,12 @@ struct PrefetchSlice {
   // True if the inner loop of the slice is entered at unrelated places, so that running ahead in it would
   // leave it. Then an outer loop's slice is better, if there is one.
   bool short_runs = false;
+  // Of the slice of a loop around a row: the row whose first elements it has. Then `rest_of_row` is to go with it: the slice that
+  // goes on from these in the row's own loop, whose `row` is the same.
+  std::optional<Row> row;
+  std::vector<PrefetchSlice> rest_of_row;  // at most one
+
+  bool is_rest_of_row() const { return row && row->loop == loop; }
 };
 
 // Whether the loop is left so soon, in the mean, that it is over before what it prefetches for a later iteration is there. What its first
@@ -102,6 +109,9 @@ std::expected<PrefetchSlice, std::string> find_prefetch_slice(const IrModule& ir
                                                               llvm::ScalarEvolution& evolution,
                                                               uint32_t distance,
                                                               const CarriedWords& words = {});
+
+// Is one way of a branch taken that is not known to be gone mostly?
+bool guesses_a_way(const PrefetchSlice& slice);
 
 // Is the address computed from what an inner loop found? The slice takes what that loop's first iteration has, which is wrong
 // wherever it searches on.
