@@ -1,4 +1,6 @@
 // Iterations that wait in several places: the next ones run ahead as a whole, and nobody can tell but by the clock.
+#include <algorithm>
+
 #include "tests/jit/optimizing/searches.h"
 
 namespace hindsight::jit::testing {
@@ -236,6 +238,31 @@ TEST(IterationRun, RunningLoopsAreEnteredInTheMiddleToo) {
   s.cell().countdown = 100000;
   s.expect_same({i32(40), i32(kData)}, "counted");
   EXPECT_EQ(s.cell().countdown, 100000 - 40);
+}
+
+// A hash of eight bytes that may end after the first: more loads than a slice has, so a prefetch guesses that it does.
+TEST(IterationRun, APrefetchThatGuessesAWayIsTheirRival) {
+  Optimized m(R"((module (memory 4)
+    (func $hash (param $p i32) (param $length i32) (result i32) (local $h i32) (local $end i32)
+      (local.set $end (i32.add (local.get $p) (local.get $length)))
+      (loop $bytes
+        (local.set $h (i32.mul (i32.xor (local.get $h) (i32.load8_u (local.get $p))) (i32.const 16777619)))
+        (br_if $bytes (i32.lt_u (local.tee $p (i32.add (local.get $p) (i32.const 1))) (local.get $end))))
+      (local.get $h))
+    (func (export "f") (param $n i32) (result i32) (local $i i32) (local $sum i32)
+      (loop $l
+        (local.set $sum (i32.add (local.get $sum) (i32.load offset=65536
+          (i32.and (call $hash (i32.shl (local.get $i) (i32.const 3)) (i32.const 8)) (i32.const 0xfffc)))))
+        (br_if $l (i32.ne (local.tee $i (i32.add (local.get $i) (i32.const 1))) (local.get $n))))
+      (local.get $sum))))");
+  const WasmOffset load = load_of(*m.module, "f", 0);
+  m.request.changes = {change(ChangeKind::kPrefetch, load, 0.5), change(ChangeKind::kInterleave, load, 0.5)};
+  const CodeVersion* const version = m.compile("f");
+  ASSERT_NE(version, nullptr);
+  const auto runs = std::ranges::find(version->answers, Site{ChangeKind::kInterleave, load}, &Answer::site);
+  ASSERT_NE(runs, version->answers.end());
+  EXPECT_TRUE(runs->is_applied()) << runs->why;
+  EXPECT_TRUE(runs->has_rival);
 }
 
 }  // namespace

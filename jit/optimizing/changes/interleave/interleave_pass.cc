@@ -8,6 +8,7 @@
 #include <llvm/Transforms/Utils/LoopSimplify.h>
 
 #include <algorithm>
+#include <expected>
 #include <memory>
 #include <span>
 #include <utility>
@@ -194,13 +195,9 @@ class Interleaver {
     });
     return waits_elsewhere && run_iterations(load, slot, *shape, "they wait beside their searches");
   }
-  // Of a loop around, the innermost one that can. Not where a prefetch finds the load in time, without a guess at what a search
-  // finds.
+  // Of a loop around, the innermost one that can. Not where a prefetch finds the load in time.
   bool run_any_iterations(llvm::LoadInst& load, Slot& slot, const std::string& instead_of) {
-    const auto slice = slice_of(load);
-    if (slice && !ends_before(*slice) &&
-        !guesses_what_is_found(*slice, analyses_.getResult<llvm::LoopAnalysis>(function_)))
-      return false;
+    if (is_prefetched(load, slot.at())) return false;
     for (llvm::Loop* outer = analyses_.getResult<llvm::LoopAnalysis>(function_).getLoopFor(load.getParent());
          outer; outer = outer->getParentLoop()) {
       const auto& shape = iterations_of(*outer);
@@ -212,6 +209,24 @@ class Interleaver {
       }
     }
     return false;
+  }
+  // Whether that finds a load in time, or in a copy of its loop: LLVM has a loop twice where a divisor that stays might be 0, and knows
+  // nothing about how long a copy runs that never does.
+  bool is_prefetched(llvm::LoadInst& load, WasmOffset at) {
+    if (finds_in_time(slice_of(load))) return true;
+    const auto& loops = analyses_.getResult<llvm::LoopAnalysis>(function_);
+    const llvm::Loop* const own = loops.getLoopFor(load.getParent());
+    return llvm::any_of(loads_of(ir_, function_, at), [&](llvm::LoadInst* copy) {
+      const llvm::Loop* const its = loops.getLoopFor(copy->getParent());
+      return its != nullptr && !its->contains(own) && !own->contains(its) &&
+             place_of(ir_, *copy, at, loops, *its).loop == place_of(ir_, load, at, loops, *own).loop &&
+             finds_in_time(slice_of(*copy));
+    });
+  }
+  // Without a guess at what a search finds, or at which way a branch goes.
+  bool finds_in_time(const std::expected<PrefetchSlice, std::string>& slice) {
+    return slice && !ends_before(*slice) && !guesses_a_way(*slice) &&
+           !guesses_what_is_found(*slice, analyses_.getResult<llvm::LoopAnalysis>(function_));
   }
   // Whether the loop mostly ends before it comes to what is prefetched in it, as one that probes a hash table.
   static bool ends_before(const PrefetchSlice& slice) {
