@@ -81,8 +81,8 @@ struct OptimizeRequest {
   const CompileMeters* meters = nullptr;  // null: the machine's. Outlives the call.
   bool dump_ir = false;                   // keep shape, final IR and assembly in OptimizeResult::dump
   bool time_passes = false;               // fill OptimizeResult::passes; costs a few percent of the compile
-  double mispredict_cycles =
-      kMispredictCycles;  // that a branch loses which went the other way, on this machine
+  // That a branch loses which went the other way, on this machine.
+  double mispredict_cycles = kMispredictCycles;
 };
 
 struct OptimizeResult {
