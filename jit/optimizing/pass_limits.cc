@@ -61,6 +61,52 @@ constexpr llvm::StringLiteral kOfNoUse[] = {"Live DEBUG_VALUE analysis",
                                             "X86 Domain Reassignment Pass",
                                             "X86 Load Value Injection (LVI) Load Hardening"};
 
+// What is for code that is never made here: with collectors of garbage, safepoints, probes and profiling hooks, for mitigations and kinds
+// of functions that none has, variables of threads, tiles of AMX, addresses of labels, vectors under masks of lengths, libraries of vectors,
+// other systems. Each looks at every function nevertheless, and LLVM works out in every compile what it needs and leaves.
+constexpr llvm::StringLiteral kForOthers[] = {
+    "Analyze Machine Code For Garbage Collection",
+    "Contiguously Lay Out Funclets",
+    "Expand indirectbr instructions",
+    "Expand vector predication intrinsics",
+    "Fixup Statepoint Caller Saved",
+    "Implement the 'patchable-function' attribute",
+    "Init Undef Pass",
+    "Insert KCFI indirect call checks",
+    "Insert XRay ops",
+    "Insert fentry calls",
+    "Instrument function entry/exit with calls to e.g. mcount() (post inlining)",
+    "Lower AMX intrinsics",
+    "Lower AMX type for load/store",
+    "Lower Garbage Collection Instructions",
+    "Machine Sanitizer Binary Metadata",
+    "Partially inline calls to library functions",
+    "Prepare callbr",
+    "Pseudo Probe Inserter",
+    "Register Allocation Pass Scoring",
+    "Remove Redundant DEBUG_VALUE analysis",
+    "Replace intrinsics with calls to vector library",
+    "Safe Stack instrumentation pass",
+    "Shadow Stack GC Lowering",
+    "Stack Frame Layout Analysis",
+    "StackMap Liveness Analysis",
+    "TLS Variable Hoist",
+    "Tile Register Configure",
+    "X86 Atom pad short functions",
+    "X86 Discriminate Memory Operands",
+    "X86 DynAlloca Expander",
+    "X86 Indirect Branch Tracking",
+    "X86 Indirect Thunks",
+    "X86 Insert Cache Prefetches",
+    "X86 Load Value Injection (LVI) Ret-Hardening",
+    "X86 Lower Tile Copy",
+    "X86 PIC Global Base Reg Initialization",
+    "X86 Return Thunks",
+    "X86 Speculative Execution Side Effect Suppression",
+    "X86 Windows Fixup Buffer Security Check",
+    "X86 insert wait instruction",
+    "X86 speculative load hardening"};
+
 // Makes two stores of one, of which the first is made where the second traps.
 constexpr llvm::StringLiteral kTearsStores = "X86 Avoid Store Forwarding Blocks";
 
@@ -203,7 +249,10 @@ void PassLimits::measure_for_codegen(const llvm::Module& module) {
 }
 
 bool PassLimits::allows_codegen(llvm::StringRef pass) {
-  if (std::find(std::begin(kOfNoUse), std::end(kOfNoUse), pass) != std::end(kOfNoUse)) return false;
+  const auto is_in = [&](std::span<const llvm::StringLiteral> passes) {
+    return std::find(passes.begin(), passes.end(), pass) != passes.end();
+  };
+  if (is_in(kOfNoUse) || is_in(kForOthers)) return false;
   if (pass == kTearsStores) return false;
   if (selects_stay_ && pass == kGuessesBranches) return false;
   return allows(pass, largest_);

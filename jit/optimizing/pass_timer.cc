@@ -12,6 +12,22 @@
 namespace hindsight::jit::optimizing {
 namespace {
 
+// What takes long in large functions. Behind them a compile can be left. A mark is one more pass, whose needs LLVM works out anew in each
+// compile: behind every pass they took some hundredths of it.
+constexpr llvm::StringLiteral kLong[] = {"CodeGen Prepare",
+                                         "X86 DAG->DAG Instruction Selection",
+                                         "Machine InstCombiner",
+                                         "Early Machine Loop Invariant Code Motion",
+                                         "Machine Common Subexpression Elimination",
+                                         "Machine code sinking",
+                                         "Live Variable Analysis",
+                                         "Register Coalescer",
+                                         "Machine Instruction Scheduler",
+                                         "Greedy Register Allocator",
+                                         "Control Flow Optimizer",
+                                         "Branch Probability Basic Block Placement",
+                                         "X86 Execution Dependency Fix"};
+
 // Runs after a pass and says so.
 class Mark : public llvm::FunctionPass {
  public:
@@ -48,12 +64,12 @@ class MarkingManager : public llvm::legacy::PassManagerBase {
       delete pass;
       return;
     }
-    // Passes over loops stay together: what is between them would be between runs over all loops.
-    const bool runs =
-        timer_.wanted() ? pass->getAsImmutablePass() == nullptr : pass->getPassKind() == llvm::PT_Function;
-    std::string name = timer_.wanted() ? pass->getPassName().str() : std::string();
+    std::string name = pass->getPassName().str();
+    const bool is_marked = timer_.wanted()
+                               ? pass->getAsImmutablePass() == nullptr
+                               : std::find(std::begin(kLong), std::end(kLong), name) != std::end(kLong);
     passes_.add(pass);  // which may end its life
-    if (runs) passes_.add(new Mark(timer_, between_, std::move(name)));
+    if (is_marked) passes_.add(new Mark(timer_, between_, std::move(name)));
   }
 
  private:

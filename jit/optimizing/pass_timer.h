@@ -33,8 +33,8 @@ class PassTimer {
   void listen(llvm::PassInstrumentationCallbacks& callbacks);
 
   // The same for code generation, whose pass managers tell nobody anything. It hands `passes` each pass that
-  // `limits` allow, followed by a mark, which calls `between`. The marks preserve everything and change no
-  // code. Keep the result until the passes have run.
+  // `limits` allow, where it takes long or is timed followed by a mark, which calls `between`. The marks preserve everything
+  // and change no code. Keep the result until the passes have run.
   std::unique_ptr<llvm::legacy::PassManagerBase> into(llvm::legacy::PassManager& passes, PassLimits& limits,
                                                       Between between);
   void begin_codegen();
