@@ -151,6 +151,7 @@ class JumpEmitter {
     b.SetInsertPoint(anchored);
     store(b, position, kHistoryPeriod);
     b.SetInsertPoint(rest);
+    b.SetCurrentDebugLocation(location_);
     PHINode* const turn = b.CreatePHI(ir_.i32, 2);
     turn->addIncoming(position, before);
     turn->addIncoming(int32(0), anchored->getParent());
