@@ -289,7 +289,7 @@ class Compilation {
     version->relocations = std::move(code.relocations);
     result_.version = std::move(version);
     result_.left_out = limits.left_out();
-    result_.dump = std::move(object.dump);
+    result_.dump = changes.fetches + object.dump;
     return {};
   }
 

@@ -79,7 +79,7 @@ struct OptimizeRequest {
   // Null, or where to say why, if there is no code. Outlives the call.
   NoCode* no_code = nullptr;
   const CompileMeters* meters = nullptr;  // null: the machine's. Outlives the call.
-  bool dump_ir = false;                   // keep shape, final IR and assembly in OptimizeResult::dump
+  bool dump_ir = false;                   // keep slices, shape, final IR and assembly in OptimizeResult::dump
   bool time_passes = false;               // fill OptimizeResult::passes; costs a few percent of the compile
   // That a branch loses which went the other way, on this machine.
   double mispredict_cycles = kMispredictCycles;

@@ -68,6 +68,7 @@ class ChangeSet {
   std::vector<std::shared_ptr<LoopCell>> cells;  // the code names them by cell_symbol (names.h)
   std::set<uint32_t> short_loops;                // wasm offsets of loops whose runs may be short
   bool has_regrouped_searches = false;  // there are loops by now that cannot be left where they could
+  std::string fetches;                  // fetch_text.h
 
  private:
   std::vector<Slot> slots_;  // by kind

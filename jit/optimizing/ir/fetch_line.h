@@ -8,9 +8,9 @@
 namespace hindsight::jit::optimizing {
 
 // To be read, into the nearest cache. Faults nowhere.
-inline void fetch_line(llvm::IRBuilderBase& b, llvm::Value* place) {
-  b.CreateIntrinsic(llvm::Intrinsic::prefetch, {place->getType()},
-                    {place, b.getInt32(0), b.getInt32(3), b.getInt32(1)});
+inline llvm::CallInst* fetch_line(llvm::IRBuilderBase& b, llvm::Value* place) {
+  return b.CreateIntrinsic(llvm::Intrinsic::prefetch, {place->getType()},
+                           {place, b.getInt32(0), b.getInt32(3), b.getInt32(1)});
 }
 
 // A place so many bytes further, or before.

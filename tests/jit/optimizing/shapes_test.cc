@@ -183,16 +183,40 @@ std::string text_of(const Outcome& outcome) {
   return text.empty() ? "nothing" : text;
 }
 
-// The lines at a dump's beginning that are the shape.
-std::string shape_in(const std::string& dump, bool shows_weights) {
-  constexpr std::string_view kPrefix = ";shape ";
+// With names for its wasm offsets, which are written as "@57". Those in the function itself say no function.
+std::string with_place_names(const wasm::Module& module, FuncIndex function, const std::string& line) {
+  const std::string here = " of " + module.function_name(function);
+  std::string text;
+  for (size_t at = 0; at < line.size();) {
+    if (line[at] != '@') {
+      text += line[at++];
+      continue;
+    }
+    size_t digits = 0;
+    const auto offset = static_cast<uint32_t>(std::stoul(line.substr(at + 1), &digits));
+    std::string name = place_name(module, WasmOffset(offset));
+    if (name.ends_with(here)) name.resize(name.size() - here.size());
+    text += name;
+    at += 1 + digits;
+  }
+  return text;
+}
+
+// The lines at a dump's beginning: what is fetched ahead, and the shape.
+std::string shape_in(const ShapeProgram& program, FuncIndex function, const std::string& dump) {
+  constexpr std::string_view kFetch = ";fetch ", kShape = ";shape ";
   std::string text;
   std::istringstream lines(dump);
-  for (std::string line; std::getline(lines, line) && line.starts_with(kPrefix);) {
-    const std::string rest = line.substr(kPrefix.size());
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with(kFetch)) {
+      text += "  " + with_place_names(*program.module, function, line.substr(kFetch.size())) + "\n";
+      continue;
+    }
+    if (!line.starts_with(kShape)) break;
+    const std::string rest = line.substr(kShape.size());
     const size_t begin = rest.find_first_not_of(' ');
     const bool is_weights = rest.compare(begin, 8, "weights ") == 0;
-    if (shows_weights || !is_weights) text += "  " + rest + "\n";
+    if (program.shows_weights || !is_weights) text += "  " + rest + "\n";
   }
   return text;
 }
@@ -205,7 +229,7 @@ std::string shapes_of(const ShapeProgram& program) {
     if (version == nullptr) continue;
     text += program.module->function_name(function) + "\n";
     for (const Answer& answer : version->answers) text += text_of(*program.module, answer);
-    text += shape_in(dump, program.shows_weights);
+    text += shape_in(program, function, dump);
   }
   return text;
 }

@@ -11,8 +11,10 @@
 
 #include "jit/code/cell_memory.h"
 #include "jit/optimizing/changes/cache_line.h"
+#include "jit/optimizing/changes/fetch_text.h"
 #include "jit/optimizing/changes/jump_pointers/carried_place.h"
 #include "jit/optimizing/changes/jump_pointers/jump_parameters.h"
+#include "jit/optimizing/ir/copy_origin.h"
 #include "jit/optimizing/ir/fetch_line.h"
 #include "jit/optimizing/versions/cell_code.h"
 #include "jit/optimizing/versions/loop_parts.h"
@@ -164,12 +166,14 @@ class JumpEmitter {
           kHistoryValid);
     ir_.mark(b.CreateAlignedStore(here, entry, llvm::Align(4)), IrModule::World::kCells);
     Value* const ahead = load_entry(b, b.CreateGEP(ir_.i32, places_, b.CreateAdd(index, distance_)));
-    for (Value* address : addresses) {
+    for (size_t i = 0; i < addresses.size(); ++i) {
       Value* const beside =
-          b.CreateSub(b.CreatePtrToInt(address, ir_.i64), b.CreatePtrToInt(addresses.front(), ir_.i64));
-      Value* const there = address == addresses.front() ? b.CreateZExt(ahead, ir_.i64)
-                                                        : b.CreateAdd(b.CreateZExt(ahead, ir_.i64), beside);
-      fetch_line(b, b.CreateGEP(ir_.i8, group_.places.front().base, there));
+          b.CreateSub(b.CreatePtrToInt(addresses[i], ir_.i64), b.CreatePtrToInt(addresses.front(), ir_.i64));
+      Value* const there = addresses[i] == addresses.front()
+                               ? b.CreateZExt(ahead, ir_.i64)
+                               : b.CreateAdd(b.CreateZExt(ahead, ir_.i64), beside);
+      llvm::CallInst* const fetch = fetch_line(b, b.CreateGEP(ir_.i8, group_.places.front().base, there));
+      tell_origin(ir_, *fetch, *group_.places[i].load);
     }
     store(b, b.CreateAdd(turn, int32(1)), kHistoryPosition);
   }
@@ -350,6 +354,7 @@ void add_keep_turns(llvm::FunctionPassManager& passes, ChangeSet& changes) {
 
 void add_jump(llvm::FunctionPassManager& passes, ChangeSet& changes) {
   passes.addPass(JumpPass(changes));
+  add_fetch_text(passes, changes);
 }
 
 }  // namespace hindsight::jit::optimizing

@@ -15,6 +15,7 @@
 #include "jit/optimizing/changes/prefetch/prefetch_call.h"
 #include "jit/optimizing/changes/prefetch/prefetch_parameters.h"
 #include "jit/optimizing/changes/prefetch/stream_step.h"
+#include "jit/optimizing/ir/copy_origin.h"
 #include "jit/optimizing/ir/fetch_line.h"
 #include "jit/optimizing/versions/cell_code.h"
 #include "jit/optimizing/versions/loop_parts.h"
@@ -334,10 +335,10 @@ class PrefetchEmitter {
       if (const auto* made = llvm::dyn_cast<Instruction>(base); made && slice.loop->contains(made)) return;
       place = clamp(place, base, lengths_.at(memory_of(access)));
     }
-    if (may_be_vectors_)
-      add_prefetch_call(ir_, b_, b_.CreatePtrToInt(place, ir_.i64));
-    else
-      fetch_line(b_, place);
+    llvm::CallInst* const fetch = may_be_vectors_
+                                      ? add_prefetch_call(ir_, b_, b_.CreatePtrToInt(place, ir_.i64))
+                                      : fetch_line(b_, place);
+    tell_origin(ir_, *fetch, slice.node ? *slice.target : access);
   }
 
   // Of a value, so far back or ahead.
@@ -458,6 +459,7 @@ class PrefetchEmitter {
     // What held for the original need not hold further ahead.
     copy->dropPoisonGeneratingFlags();
     copy->setMetadata("hindsight.position", nullptr);  // it is not the load that it copies
+    if (llvm::isa<llvm::LoadInst>(original)) tell_origin(ir_, *copy, original);
     copy->setDebugLoc(location_);
     for (unsigned i = 0; i < operands.size(); ++i) copy->setOperand(i, operands[i]);
     if (copy->isIntDivRem()) copy->setOperand(1, harmless_divisor(b_, *copy));
@@ -474,6 +476,7 @@ class PrefetchEmitter {
   Value* copy_at(const llvm::LoadInst& original, Value* place) {
     auto* const copy = llvm::cast<llvm::LoadInst>(original.clone());
     copy->setMetadata("hindsight.position", nullptr);
+    tell_origin(ir_, *copy, original);
     copy->setOperand(0, place);
     forget_values(*copy);
     b_.Insert(copy);

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 
+#include "jit/optimizing/changes/fetch_text.h"
 #include "jit/optimizing/changes/prefetch/prefetch_code.h"
 #include "jit/optimizing/changes/prefetch/prefetch_parameters.h"
 #include "jit/optimizing/versions/cell_code.h"
@@ -326,6 +327,7 @@ llvm::PreservedAnalyses PrefetchPass::run(llvm::Function& function, llvm::Functi
 
 void add_prefetch(llvm::FunctionPassManager& passes, ChangeSet& changes) {
   passes.addPass(PrefetchPass(changes));
+  add_fetch_text(passes, changes);
   // Dead counters that a strip carries to the next only ADCE sees as dead.
   passes.addPass(llvm::ADCEPass());
   // What the kept loads were kept out of, before loops are widened.
