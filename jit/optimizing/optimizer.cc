@@ -135,7 +135,8 @@ class Compilation {
         return compile();
       } catch (const std::bad_alloc&) {
         no_memory_ = true;
-        return make_error(ErrorKind::kResource, "abandoned: no memory was left to compile it");
+        // So short that the string has room for it in itself: there is no memory for words.
+        return make_error(ErrorKind::kResource, "no memory left");
       }
     }();
     if (result || request_.no_code == nullptr) return result;
