@@ -18,15 +18,15 @@ namespace hindsight::feedback {
 struct PrecedingAccess {
   jit::CodeVersion const* version = nullptr;
   CodeOffset instruction;  // start of it
-  // Effective address; of a gather, that of one lane. Unknown if the load overwrote its own base or index, and of a
-  // gather whose lane is not known.
+  // Effective address; of a gather or scatter, that of one lane. Unknown if the load overwrote its own base or index, and where no
+  // lane is known.
   std::optional<uint64_t> address;
-  bool is_gather = false;
-  bool is_store = false;  // it only writes
+  bool has_lanes = false;  // a gather, or a scatter
+  bool is_store = false;   // it only writes
 };
 
 // The load or store that ends at `pc`, if the instruction in front of `pc` accesses memory other than its own frame and
-// constants. Folded loads (`add rax, [rbx+8*rcx]`), gathers and read-modify-write instructions count. `registers` in x86
+// constants. Folded loads (`add rax, [rbx+8*rcx]`), gathers, scatters and read-modify-write instructions count. `registers` in x86
 // encoding order and `vector_index`, as of `pc`. Decodes from the nearest known instruction boundary; `pc` must lie in the
 // version's code. Thread-safe.
 std::optional<PrecedingAccess> access_before(const jit::CodeVersion& version, CodeOffset pc,

@@ -22,9 +22,10 @@ const ZydisDecoder& decoder() {
   return instance;
 }
 
-// The sampler went by less than all of the code: does its lane belong to this gather's indices?
-bool is_lane_of(const lwp::VectorIndex& lane, const ZydisDecodedInstruction& gather, ZydisRegister indices) {
-  const uint8_t bits = gather.opcode & 1 ? 64 : 32;
+// The sampler went by less than all of the code: does its lane belong to the indices of this gather or scatter?
+bool is_lane_of(const lwp::VectorIndex& lane, const ZydisDecodedInstruction& instruction,
+                ZydisRegister indices) {
+  const uint8_t bits = instruction.opcode & 1 ? 64 : 32;
   return lane.bits == bits && lane.vector == static_cast<uint8_t>(ZydisRegisterGetId(indices));
 }
 
@@ -60,7 +61,6 @@ std::optional<PrecedingAccess> access_before(const jit::CodeVersion& version, Co
     const bool is_store = !(op.actions & ZYDIS_OPERAND_ACTION_MASK_READ);
     if (!(op.actions & (ZYDIS_OPERAND_ACTION_MASK_READ | ZYDIS_OPERAND_ACTION_MASK_WRITE))) continue;
     if (instruction.meta.category == ZYDIS_CATEGORY_PREFETCH) continue;
-    if (is_store && has_lanes) continue;              // a scatter
     if (op.mem.base == ZYDIS_REGISTER_RIP) continue;  // constants of the code
     int base = op.mem.base == ZYDIS_REGISTER_NONE ? -1 : encoding_of(op.mem.base);
     int index = op.mem.index == ZYDIS_REGISTER_NONE || has_lanes ? -1 : encoding_of(op.mem.index);
@@ -68,7 +68,7 @@ std::optional<PrecedingAccess> access_before(const jit::CodeVersion& version, Co
     PrecedingAccess load;
     load.version = &version;
     load.instruction = CodeOffset(start);
-    load.is_gather = has_lanes;
+    load.has_lanes = has_lanes;
     load.is_store = is_store;
     const bool index_known = has_lanes ? is_lane_of(vector_index, instruction, op.mem.index)
                                        : op.mem.index == ZYDIS_REGISTER_NONE || index >= 0;

@@ -370,7 +370,7 @@ void Monitor::attribute_sample(const lwp::RawSample& sample) {
     return;
   }
   // A lane may have been masked off: then its index leads nowhere.
-  if (load->is_gather && load->address && !in_guest_memory(*load->address)) load->address.reset();
+  if (load->has_lanes && load->address && !in_guest_memory(*load->address)) load->address.reset();
   // A load whose address is lost because it overwrote it may also load the runtime's own data: a jump table, a
   // callee's address, a global.
   const auto row = code->version->pc_map.find(load->instruction);

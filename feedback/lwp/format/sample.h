@@ -34,11 +34,11 @@ enum class Register : uint8_t {
 };
 inline constexpr unsigned kRegisterCount = 16;
 
-// A gather loads at as many places as it has lanes: one lane of its indices, whichever it is.
+// A gather loads at as many places as it has lanes, and a scatter stores there: one lane of its indices, whichever it is.
 struct VectorIndex {
   uint64_t value;  // sign-extended
   uint8_t vector;  // the register's number
-  uint8_t bits;    // of the lane: 32 or 64; 0: nothing in front of pc looks like a gather, or nobody looked
+  uint8_t bits;    // of the lane: 32 or 64; 0: nothing in front of pc looks like one, or nobody looked
 };
 
 struct RawSample {

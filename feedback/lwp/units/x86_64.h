@@ -44,19 +44,19 @@ constexpr uint64_t perf_mask(unsigned first, unsigned last) {
 inline constexpr uint64_t kPerfRegisters =
     perf_mask(PERF_REG_X86_AX, PERF_REG_X86_SP) | perf_mask(PERF_REG_X86_R8, PERF_REG_X86_R15);
 
-// The indices of a gather that a sample stands behind. They are lanes of a vector register, of which samples have none
+// The indices of a gather or scatter that a sample stands behind. They are lanes of a vector register, of which samples have none
 // but for this.
 //
 // The handler cannot decode code, which has to be done from a known boundary. It looks whether the bytes in front of the
-// pc can be a gather: there are six ways to encode one that ends there. If so, it copies one lane out of the register that
-// this gather would take its indices from. It does not matter if that is no gather: who decodes the code knows, and then
-// asks for no lane or for another register's.
+// pc can be a gather or scatter: there are six ways to encode a gather that ends there, and three for a scatter. If so, it copies one
+// lane out of the register that this would take its indices from. It does not matter if that is none: who decodes the code knows,
+// and then asks for no lane or for another register's.
 //
-// A gather's index register is neither its destination nor its mask, so it is as it was when the gather has ended.
+// The index register is neither the destination nor the mask, so it is as it was when the gather or scatter has ended.
 
 inline constexpr size_t kMostGatherBytes = 11;
 
-// Which register's lanes the gather that ends at `end` takes, without a value; bits 0: these bytes are none. Reads the
+// Which register's lanes the gather or scatter that ends at `end` takes, without a value; bits 0: these bytes are none. Reads the
 // kMostGatherBytes in front of `end`.
 inline VectorIndex gather_before(const uint8_t* end) {
   // Prefix, opcode, ModRM, SIB and displacement. `opcode_at`: the length of the prefix.
@@ -64,9 +64,11 @@ inline VectorIndex gather_before(const uint8_t* end) {
     const uint8_t* const opcode = end - (3 + displacement);
     const uint8_t mod = opcode[1] >> 6, base = opcode[2] & 7;
     const size_t has = mod == 1 ? 1 : mod == 2 || (mod == 0 && base == 5) ? 4 : 0;
-    if ((opcode[0] & 0xfc) != 0x90 || mod == 3 || (opcode[1] & 7) != 4 || has != displacement) return false;
+    const bool scatters = (opcode[0] & 0xfc) == 0xa0;
+    if (!scatters && (opcode[0] & 0xfc) != 0x90) return false;
+    if (mod == 3 || (opcode[1] & 7) != 4 || has != displacement) return false;
     const uint8_t* const prefix = opcode - opcode_at;
-    return opcode_at == 3 ? prefix[0] == 0xc4 && (prefix[1] & 0x1f) == 2 && (prefix[2] & 3) == 1
+    return opcode_at == 3 ? !scatters && prefix[0] == 0xc4 && (prefix[1] & 0x1f) == 2 && (prefix[2] & 3) == 1
                           : prefix[0] == 0x62 && (prefix[1] & 0x0f) == 2 && (prefix[2] & 7) == 5;
   };
   constexpr size_t kVex = 3, kEvex = 4;

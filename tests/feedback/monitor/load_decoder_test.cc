@@ -75,7 +75,7 @@ TEST(LoadDecoder, AGatherHasTheAddressOfTheLaneThatIsKnown) {
   registers[0] = 0x10000;
   const auto address = [&](lwp::VectorIndex index) {
     const auto load = access_before(code.version, CodeOffset(8), registers, index);
-    EXPECT_TRUE(load && load->is_gather);
+    EXPECT_TRUE(load && load->has_lanes);
     return load ? load->address : std::nullopt;
   };
   EXPECT_EQ(address({.value = 0x500, .vector = 3, .bits = 64}), 0x12810u);
@@ -97,8 +97,21 @@ TEST(LoadDecoder, AStoreIsNoLoad) {
   EXPECT_EQ(store->address, 0x7000'0000'1234u);
   Code update{0x41, 0x83, 0x04, 0x17, 0x01, 0x90};  // add dword [r15+rdx], 1
   EXPECT_FALSE(access_before(update.version, CodeOffset(5), registers)->is_store);
-  Code scatter{0x62, 0xf2, 0x7d, 0x4a, 0xa0, 0x04, 0x8f, 0x90};  // vpscatterdd [rdi+4*zmm1] {k2}, zmm0
-  EXPECT_FALSE(access_before(scatter.version, CodeOffset(7), registers));
+}
+
+TEST(LoadDecoder, AScatterIsAStoreWithTheAddressOfTheLaneThatIsKnown) {
+  Code code{0x62, 0xf2, 0x7d, 0x4a, 0xa0, 0x04, 0x8f, 0x90};  // vpscatterdd [rdi+4*zmm1] {k2}, zmm0
+  uint64_t registers[16] = {};
+  registers[7] = 0x10000;
+  const auto address = [&](lwp::VectorIndex index) {
+    const auto store = access_before(code.version, CodeOffset(7), registers, index);
+    EXPECT_TRUE(store && store->is_store && store->has_lanes);
+    return store ? store->address : std::nullopt;
+  };
+  EXPECT_EQ(address({.value = 0x500, .vector = 1, .bits = 32}), 0x11400u);
+  EXPECT_FALSE(address({.value = 0x500, .vector = 2, .bits = 32})) << "of another scatter";
+  EXPECT_FALSE(address({.value = 0x500, .vector = 1, .bits = 64}));
+  EXPECT_FALSE(address({}));
 }
 
 TEST(LoadDecoder, FrameSlotsConstantsAndPrefetchesAreNot) {

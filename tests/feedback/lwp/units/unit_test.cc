@@ -185,10 +185,10 @@ TEST(GatherIndex, IsALaneOfTheIndicesOfTheGatherInFront) {
   EXPECT_EQ(seen, (std::map<int, std::set<uint64_t>>{{9, {15, 3, 7, 1}}, {10, {5, 2}}}));
 }
 
-TEST(GatherIndex, IsFoundInEveryEncodingOfAGather) {
+TEST(GatherIndex, IsFoundInEveryEncodingOfAGatherOrScatter) {
   struct Encoded {
     std::vector<uint8_t> bytes;
-    int vector, bits;  // 0: no gather
+    int vector, bits;  // 0: neither
   };
   const std::vector<Encoded> all = {
       {{0xc4, 0xe2, 0x6d, 0x90, 0x04, 0x08}, 1, 32},                                 // dd [rax+ymm1]
@@ -200,8 +200,11 @@ TEST(GatherIndex, IsFoundInEveryEncodingOfAGather) {
       {{0x62, 0xf2, 0x7d, 0x42, 0x90, 0x4c, 0x88, 0x40}, 17, 32},                    // dd [rax+4*zmm17+256]
       {{0x62, 0xb2, 0x7d, 0x23, 0x93, 0x94, 0x35, 0x78, 0x56, 0x34, 0x12}, 30, 64},  // qps [rbp+ymm30+...]
       {{0x62, 0xb2, 0xfd, 0x4a, 0x92, 0x2c, 0xe7}, 12, 32},                          // dpd [rdi+8*ymm12]
-      {{0x62, 0xf2, 0x7d, 0x4a, 0xa0, 0x04, 0x8f}, 0, 0},                            // a scatter
-      {{0xc4, 0xe2, 0x7d, 0x18, 0x04, 0x08}, 0, 0},                                  // a broadcast
+      {{0x62, 0xf2, 0x7d, 0x4a, 0xa0, 0x04, 0x8f}, 1, 32},         // scatter dd [rdi+4*zmm1]
+      {{0x62, 0xd2, 0xfd, 0x49, 0xa1, 0x4c, 0xdd, 0x00}, 3, 64},   // scatter qq [r13+8*zmm3]
+      {{0x62, 0xf2, 0x7d, 0x42, 0xa2, 0x4c, 0x88, 0x40}, 17, 32},  // scatter dps [rax+4*zmm17+256]
+      {{0xc4, 0xe2, 0x6d, 0xa0, 0x04, 0x08}, 0, 0},                // no scatter without EVEX
+      {{0xc4, 0xe2, 0x7d, 0x18, 0x04, 0x08}, 0, 0},                // a broadcast
       {{0x90, 0x44, 0x08, 0x01, 0x90, 0x90, 0x90}, 0, 0},
   };
   for (const Encoded& encoded : all) {
