@@ -16,6 +16,7 @@
 // one of the ways is taken as a guess: a prefetch may be wrong.
 #pragma once
 
+#include <llvm/ADT/MapVector.h>
 #include <llvm/Analysis/LoopInfo.h>
 #include <llvm/Analysis/ScalarEvolution.h>
 #include <llvm/IR/Instructions.h>
@@ -83,8 +84,9 @@ struct PrefetchSlice {
   std::optional<Forks> forks;
   std::optional<NodeFetch> node;  // instead of all else: the target is part of a node that is known early
   // What is expected to miss like the target, each with its level (1 = its address comes from the
-  // induction variable through cached loads only). The target has the highest.
-  std::map<const llvm::Instruction*, uint32_t> levels;
+  // induction variable through cached loads only). The target has the highest. In the order in which they were found: code made of it
+  // is the same from run to run.
+  llvm::MapVector<const llvm::Instruction*, uint32_t> levels;
   uint32_t loads = 0;  // from linear memory, without the target
   uint32_t target_level = 1;
   // True if the inner loop of the slice is entered at unrelated places, so that running ahead in it would
