@@ -1,8 +1,12 @@
 // The user that a load is given where LLVM alone would see none: it executes the load where it stands, and at its full width.
 #pragma once
 
+#include <llvm/ADT/STLExtras.h>
+#include <llvm/ADT/SmallVector.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/InlineAsm.h>
+
+#include <numeric>
 
 namespace hindsight::jit::optimizing {
 
@@ -20,12 +24,31 @@ inline llvm::CallInst* add_user(llvm::IRBuilder<>& b, llvm::Value& value) {
   return user;
 }
 
+// How wide a vector may be that one register holds.
+inline unsigned register_bits(const llvm::Function& function) {
+  llvm::SmallVector<llvm::StringRef, 64> features;
+  function.getFnAttribute("target-features").getValueAsString().split(features, ',');
+  return llvm::is_contained(features, "+avx512f") ? 512 : llvm::is_contained(features, "+avx") ? 256 : 128;
+}
+
 // One of the load's value, as wide as that is: an extension would be the one that computes with it, which then has another user and is not
-// made narrower.
+// made narrower. LLVM also makes vectors that need several registers, where assembly takes one: each part has a user then. Returns the last.
 inline llvm::CallInst* add_load_user(llvm::LoadInst& load) {
   llvm::IRBuilder<> b(load.getNextNode());
   b.SetCurrentDebugLocation(load.getDebugLoc());
-  return add_user(b, load);
+  const auto* const vector = llvm::dyn_cast<llvm::FixedVectorType>(load.getType());
+  const unsigned most =
+      vector == nullptr ? 0 : register_bits(*load.getFunction()) / vector->getScalarSizeInBits();
+  if (vector == nullptr || vector->getNumElements() <= most) return add_user(b, load);
+  llvm::CallInst* user = nullptr;
+  unsigned lane = 0;
+  for (; lane + most <= vector->getNumElements(); lane += most) {
+    llvm::SmallVector<int, 64> part(most);
+    std::iota(part.begin(), part.end(), static_cast<int>(lane));
+    user = add_user(b, *b.CreateShuffleVector(&load, part));
+  }
+  if (lane < vector->getNumElements()) user = add_user(b, *b.CreateExtractElement(&load, lane));
+  return user;
 }
 
 // Whether it is such a user. It goes where its load goes.
