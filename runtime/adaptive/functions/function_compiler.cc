@@ -26,10 +26,11 @@ bool may_turn_out_wrong(const feedback::FunctionPlan& plan) {
       });
 }
 
-void leave_out_weights(feedback::FunctionPlan& plan) {
-  std::erase_if(plan.candidates, [](const feedback::Candidate& candidate) {
-    return candidate.kind() == jit::ChangeKind::kWeighBranches;
-  });
+// Whether there were any.
+bool leave_out_weights(feedback::FunctionPlan& plan) {
+  return std::erase_if(plan.candidates, [](const feedback::Candidate& candidate) {
+           return candidate.kind() == jit::ChangeKind::kWeighBranches;
+         }) != 0;
 }
 
 }  // namespace
@@ -96,11 +97,10 @@ std::optional<Job> FunctionCompiler::compile(Job& job, ModuleCode& code) const {
   }
   trials_.price().note_compile(result->version->compile_seconds, seconds);
   say_made(first ? *first : job, code, *result, seconds);
-  // What little weights of branches give is worth no code of its own.
-  if (!result->version->memory)
-    leave_out_weights(job.plan);
-  else
+  if (result->version->memory)
     scale_.note(expected_seconds(*code.module(), job.unit(), policy_), result->version->compile_seconds);
+  else if (leave_out_weights(job.plan))
+    note_no_weights(job);
   if (first) {
     decisions_.change(job.episode, [&](feedback::Episode& episode) {
       episode.compile_seconds += result->version->compile_seconds;
@@ -115,6 +115,17 @@ std::optional<Job> FunctionCompiler::compile(Job& job, ModuleCode& code) const {
   }
   if (!trials_.keeps_running(job, code, *result->version)) install(job, code, std::move(result->version));
   return std::nullopt;
+}
+
+// What little they give is worth no code of its own.
+void FunctionCompiler::note_no_weights(const Job& job) const {
+  decisions_.change(job.episode, [](feedback::Episode& episode) {
+    const WasmOffset at = episode.nest ? episode.evidence.loops[episode.nest->value].offset : WasmOffset();
+    episode.outcomes.put(feedback::version_site(jit::ChangeKind::kWeighBranches, at),
+                         {.state = ChangeState::kNotPossible,
+                          .why = "nothing that was to be tried with them is possible, and they alone are "
+                                 "worth no compile"});
+  });
 }
 
 void FunctionCompiler::take_news(Job& job, const ModuleCode& code) const {

@@ -35,6 +35,8 @@ class FunctionCompiler {
   void install(const Job& job, ModuleCode& code, std::shared_ptr<jit::CodeVersion> version) const;
 
  private:
+  // They were to be told in a compile that ended before code generation.
+  void note_no_weights(const Job& job) const;
   // What trials in other code of the function found out since the job was made, and samples of its first code.
   void take_news(Job& job, const ModuleCode& code) const;
   // The job without what makes its first compile longer; none: it is compiled as it is.

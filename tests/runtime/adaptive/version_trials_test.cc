@@ -530,18 +530,20 @@ TEST_F(VersionTrialsOfAnEngine, WhatIsChangedInAFunctionIsComparedWithCodeThatHa
 TEST_F(VersionTrialsOfAnEngine, CodeThatAnEarlierRunKeptGoesBackToCodeWithoutChangesAndStaysThere) {
   HINDSIGHT_SKIP_WITHOUT_PROMPT_SIGNALS();
   keeps_code_ = true;
-  const Run first = run(kSurelyPays, "weigh-branches", {"inline-calls"});
+  // Nothing is tried in its loop: weights alone are worth no second compile.
+  const std::vector<std::string> without = {"inline-calls", "branch", "select"};
+  const Run first = run(kSurelyPays, "weigh-branches", without);
   ASSERT_NE(first.of("weigh-branches"), nullptr) << first.log;
   ASSERT_EQ(first.of("weigh-branches")->state, DecisionState::kKept) << first.log;
 
-  const Run second = run_until_said(kSurelyLoses, "all that is changed in work: ", {"inline-calls"});
+  const Run second = run_until_said(kSurelyLoses, "all that is changed in work: ", without);
   EXPECT_THAT(second.log, testing::HasSubstr("work: from the code cache: "));
   EXPECT_THAT(second.log, testing::HasSubstr("all that is changed in work: rolled back, -"));
   ASSERT_NE(second.of("weigh-branches"), nullptr) << second.log;
   EXPECT_EQ(second.of("weigh-branches")->state, DecisionState::kRolledBack);
   EXPECT_THAT(explained(), testing::HasSubstr("weights of branches: rolled back"));
 
-  const Run third = run(kSurelyLoses, "weigh-branches", {"inline-calls"}, 6000);
+  const Run third = run(kSurelyLoses, "weigh-branches", without, 6000);
   EXPECT_THAT(third.log, testing::HasSubstr("work: from the code cache: "));
   EXPECT_THAT(third.log, testing::Not(testing::HasSubstr("tried against a version without it")))
       << "it has no change that could lose";
@@ -618,7 +620,7 @@ TEST_F(VersionTrialsOfANest, WhatStayedIsComparedAgainOnceItRanAsLongAgain) {
 
 TEST_F(VersionTrialsOfAnEngine, WhatIsSwitchedOffIsNeitherDoneNorTried) {
   HINDSIGHT_SKIP_WITHOUT_PROMPT_SIGNALS();
-  const Run off = run(kSurelyLoses, "weigh-branches", {"inline-calls"});
+  const Run off = run(kSurelyLoses, "weigh-branches", {"inline-calls", "branch", "select"});
   EXPECT_EQ(off.of("inline-calls"), nullptr);
   EXPECT_THAT(off.log, testing::Not(testing::HasSubstr("inline-calls in work")));
   ASSERT_NE(off.of("weigh-branches"), nullptr) << off.log;
