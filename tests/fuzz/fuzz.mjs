@@ -194,7 +194,7 @@ for (let first = 0; first < count; first += kBatch) {
     }
     // A mode that makes many copies of a function may come to the limit of CPU time that a compile has, on a slow machine. Without baseline
     // code to fall back to the call traps then, and says nothing of the code.
-    const isOutOfTime = (t) => t.name.startsWith('optimized') && t.text.includes(' trap out of resources');
+    const isOutOfTime = (t) => t.name.startsWith('optimized') && t.text.includes(' trap compile time');
     if (texts.some(isOutOfTime)) {
       ++outOfTime;
       texts = texts.filter((t) => !isOutOfTime(t));

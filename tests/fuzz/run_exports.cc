@@ -236,6 +236,8 @@ void run(hindsight::Engine& engine, const std::string& file) {
       } else {
         const hindsight::Trap* trap = guest->instance()->last_trap();
         kind = trap ? trap_class(trap->name) : "error";
+        // The function has no code, as its compile came to its limit: that says nothing of code (jit/optimizing/budget.h).
+        if (trap && trap->detail.find("of CPU time, the limit") != std::string::npos) kind = "compile time";
         line += " trap " + kind;
       }
       std::printf("%s\n", line.c_str());

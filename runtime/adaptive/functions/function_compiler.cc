@@ -120,8 +120,7 @@ std::optional<Job> FunctionCompiler::compile(Job& job, ModuleCode& code) const {
 // What little they give is worth no code of its own.
 void FunctionCompiler::note_no_weights(const Job& job) const {
   decisions_.change(job.episode, [](feedback::Episode& episode) {
-    const WasmOffset at = episode.nest ? episode.evidence.loops[episode.nest->value].offset : WasmOffset();
-    episode.outcomes.put(feedback::version_site(jit::ChangeKind::kWeighBranches, at),
+    episode.outcomes.put(site_of_version(episode, jit::ChangeKind::kWeighBranches),
                          {.state = ChangeState::kNotPossible,
                           .why = "nothing that was to be tried with them is possible, and they alone are "
                                  "worth no compile"});
@@ -195,6 +194,27 @@ void FunctionCompiler::say_failure(const Job& job, const ModuleCode& code, const
     decisions_.end(job.episode, DecisionState::kFailed, error.message);
 }
 
+void FunctionCompiler::say_calls(const Job& job, const ModuleCode& code,
+                                 const jit::CodeVersion& version) const {
+  const std::string name = unit_name(*code.module(), job.unit());
+  for (const feedback::Candidate& call : feedback::of(job.plan.candidates, jit::ChangeKind::kInlineCalls)) {
+    const auto& [targets, by_reference] = jit::what_of<jit::CallTargets>(call.request);
+    std::string inlined;
+    for (const jit::CallTargets::Target& target : targets) {
+      const std::optional<FuncIndex> callee =
+          !by_reference ? code.module()->initial_element(0, target.element)
+          : target.element < code.module()->function_count() ? std::optional(FuncIndex(target.element))
+                                                             : std::nullopt;
+      const bool in_place = callee && std::find(version.inlined.begin(), version.inlined.end(), *callee) !=
+                                          version.inlined.end();
+      inlined += fmt::format("{}{}{}", inlined.empty() ? "" : ", ",
+                             callee ? code.module()->function_name(*callee) : "nobody known",
+                             in_place ? " in place" : " by call");
+    }
+    say(LogLevel::kInfo, "compile", fmt::format("inline-calls in {}: {}: {}", name, call.reason, inlined));
+  }
+}
+
 void FunctionCompiler::say_made(const Job& job, const ModuleCode& code, const ModuleCode::Optimized& made,
                                 double seconds) const {
   const jit::CodeVersion& version = *made.version;
@@ -211,33 +231,18 @@ void FunctionCompiler::say_made(const Job& job, const ModuleCode& code, const Mo
           : fmt::format(" ({} of them cold, split off)", version.code_size.value - version.hot_bytes.value);
   const std::string took =
       fmt::format("{:.1f} ms of CPU, {:.1f} ms of wall time", 1e3 * version.compile_seconds, 1e3 * seconds);
-  if (version.memory)
+  if (version.memory) {
     say(LogLevel::kInfo, "compile",
         fmt::format("{}: {} bytes of code{} in {} ({} OSR entries, {} OSR exits, {} bodies inlined; ms:{}); "
                     "because: {}",
                     name, version.code_size.value, apart, took, version.osr_entries.size(),
                     version.osr_exits.size(), version.inlined.size(), passes, why));
-  else
+    say_calls(job, code, version);
+  } else {
     say(LogLevel::kInfo, "compile",
         fmt::format("{}: nothing of what was to be tried is possible: ended before code generation, after {} "
                     "(ms:{})",
                     name, took, passes));
-  for (const feedback::Candidate& call : feedback::of(job.plan.candidates, jit::ChangeKind::kInlineCalls)) {
-    if (!version.memory) break;
-    const auto& [targets, by_reference] = jit::what_of<jit::CallTargets>(call.request);
-    std::string inlined;
-    for (const jit::CallTargets::Target& target : targets) {
-      const std::optional<FuncIndex> callee =
-          !by_reference ? code.module()->initial_element(0, target.element)
-          : target.element < code.module()->function_count() ? std::optional(FuncIndex(target.element))
-                                                             : std::nullopt;
-      const bool in_place = callee && std::find(version.inlined.begin(), version.inlined.end(), *callee) !=
-                                          version.inlined.end();
-      inlined += fmt::format("{}{}{}", inlined.empty() ? "" : ", ",
-                             callee ? code.module()->function_name(*callee) : "nobody known",
-                             in_place ? " in place" : " by call");
-    }
-    say(LogLevel::kInfo, "compile", fmt::format("inline-calls in {}: {}: {}", name, call.reason, inlined));
   }
   for (const jit::Answer& answer : version.answers) {
     if (answer.follows()) continue;

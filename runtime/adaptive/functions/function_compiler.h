@@ -43,6 +43,7 @@ class FunctionCompiler {
   static std::optional<Job> first_of(const Job& job, const ModuleCode& code);
   void publish(const Job& job, ModuleCode& code, Watch watch) const;
   void say_failure(const Job& job, const ModuleCode& code, const Error& error, double seconds) const;
+  void say_calls(const Job& job, const ModuleCode& code, const jit::CodeVersion& version) const;
   void say_made(const Job& job, const ModuleCode& code, const ModuleCode::Optimized& made,
                 double seconds) const;
   void say(LogLevel level, std::string_view topic, std::string_view line) const {

@@ -55,6 +55,12 @@ void note_published(feedback::FunctionCounts& counts, const wasm::Module& module
   counts.publish(version.id, std::move(exits), std::move(entries));
 }
 
+jit::Site site_of_version(const feedback::Episode& episode, jit::ChangeKind change) {
+  const std::vector<feedback::LoopEvidence>& loops = episode.evidence.loops;
+  const bool at_loop = episode.nest && episode.nest->value < loops.size();
+  return feedback::version_site(change, at_loop ? loops[episode.nest->value].offset : WasmOffset());
+}
+
 double expected_seconds(const wasm::Module& module, jit::Unit unit, const feedback::PolicyConfig& policy) {
   const wasm::FunctionBody& body = module.body(unit.function);
   WasmOffset begin = body.begin, end = body.end;

@@ -21,6 +21,9 @@ void mark_in_trial(feedback::FunctionCounts& counts, const feedback::FunctionPla
 void note_published(feedback::FunctionCounts& counts, const wasm::Module& module,
                     const jit::CodeVersion& version);
 
+// Where an outcome of a change of the whole version stands in an episode: at a nest's loop, or at the function.
+jit::Site site_of_version(const feedback::Episode& episode, jit::ChangeKind change);
+
 // At the scale 1: what was expected before anything was compiled in this process.
 double expected_seconds(const wasm::Module& module, jit::Unit unit, const feedback::PolicyConfig& policy);
 

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "feedback/policy/changes/change_policy.h"
+#include "runtime/adaptive/functions/function_plans.h"
 
 namespace hindsight::rt {
 namespace {
@@ -28,20 +29,13 @@ DecisionState state_of(feedback::ChangeState state) {
   return DecisionState::kNone;
 }
 
-const feedback::Outcome* outcome_of_version(const feedback::Episode& e, jit::ChangeKind change) {
-  const WasmOffset at = e.nest && e.nest->value < e.evidence.loops.size()
-                            ? e.evidence.loops[e.nest->value].offset
-                            : WasmOffset();
-  return e.outcomes.find(feedback::version_site(change, at));
-}
-
 // What became of a change of the whole version.
 void tell_version(const feedback::Episode& e, jit::ChangeKind change, const OnTrial& on_trial,
                   DecisionReport& decision) {
   const bool tried = on_trial(e.id, change);
   decision.state = tried ? DecisionState::kTrial : e.state;
   if (!tried) decision.state_why = e.state_why;
-  if (const feedback::Outcome* const known = outcome_of_version(e, change)) {
+  if (const feedback::Outcome* const known = e.outcomes.find(site_of_version(e, change))) {
     decision.state = state_of(known->state);
     decision.state_why.clear();
     decision.measured_gain = known->gain;
@@ -58,7 +52,7 @@ void report_version(const feedback::Episode& e, const feedback::PolicyConfig& po
     if (!jit::is_of_version(kind)) continue;
     std::vector<feedback::Reported> asked_for = change->report(e, policy);
     if (asked_for.empty() && e.origin == feedback::Origin::kCodeCache &&
-        outcome_of_version(e, kind) != nullptr)
+        e.outcomes.contains(site_of_version(e, kind)))
       asked_for.push_back({.reason = "is in the code that an earlier run kept", .alternatives = {}});
     for (feedback::Reported& reported : asked_for) {
       DecisionReport decision;
