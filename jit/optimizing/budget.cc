@@ -60,6 +60,7 @@ Status Budget::check_begin() {
 
 bool Budget::is_over() {
   if (why_) return true;
+  if (request_.give_way) request_.give_way();
   // Relaxed: nothing is published by it.
   const auto wished = [](const std::atomic<bool>* wish) {
     return wish != nullptr && wish->load(std::memory_order_relaxed);

@@ -76,6 +76,9 @@ struct OptimizeRequest {
   const std::atomic<bool>* abandoned = nullptr;
   // The same, of the process: it is ending.
   const std::atomic<bool>* process_ends = nullptr;
+  // Empty, or called between passes on the thread that compiles, which holds no lock: the compile goes on when it returns. What it sleeps
+  // there is no CPU time of the compile. Nothing may be thrown out of it.
+  std::function<void()> give_way;
   // Null, or where to say why, if there is no code. Outlives the call.
   NoCode* no_code = nullptr;
   const CompileMeters* meters = nullptr;  // null: the machine's. Outlives the call.

@@ -196,7 +196,32 @@ void CompileQueue::run_one_job() {
   run_job(std::move(*job));
 }
 
+// Also where memory ends on the way: what waits would wait for ever.
+class CompileQueue::Urgent {
+ public:
+  explicit Urgent(CompileQueue& queue) : queue_(queue) { queue_.right_of_way_.take(); }
+  ~Urgent() {
+    if (ended_) return;
+    const std::lock_guard lock(queue_.mutex_);
+    end();
+  }
+  Urgent(const Urgent&) = delete;
+  Urgent& operator=(const Urgent&) = delete;
+
+  // Under mutex_, without which no other begins.
+  void end() {
+    queue_.right_of_way_.give_back();
+    queue_.sees_to_urgent_ = false;
+    ended_ = true;
+  }
+
+ private:
+  CompileQueue& queue_;
+  bool ended_ = false;
+};
+
 void CompileQueue::run_urgent_jobs() {
+  Urgent urgent(*this);
   for (;;) {
     refresh_priorities();
     std::optional<Job> job;
@@ -204,10 +229,7 @@ void CompileQueue::run_urgent_jobs() {
       const std::lock_guard lock(mutex_);
       // Once nothing else is compiled, those that are left have a thread of their own.
       if (less_urgent_ != 0) job = take_first(true);
-      if (!job) {
-        sees_to_urgent_ = false;
-        return;
-      }
+      if (!job) return urgent.end();
     }
     run_job(std::move(*job));
   }

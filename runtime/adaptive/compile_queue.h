@@ -1,10 +1,11 @@
 // CompileQueue holds what is to be compiled in the background, the most urgent first. What runs in baseline code does not
-// wait for a thread that makes code to be tried, which may take half a second: it is compiled beside that, on one thread more.
+// wait for a thread that makes code to be tried, which may take half a second: it is compiled on one thread more, and what can
+// wait does so meanwhile (RightOfWay).
 // It also holds all other tasks of the adaptive tier for the compile threads (runtime/code/compile_threads.h).
 //
 // Concurrency: any thread; what is compiled and what tasks do runs on the compile threads. A job has a task, and takes no more
 // than one; what was taken by a task for urgent ones leaves one with nothing to do. mutex_
-// protects the members below it. With it held only CompileThreads and DecisionLog are called.
+// protects the members below it. With it held only CompileThreads, DecisionLog and RightOfWay are called.
 #pragma once
 
 #include <atomic>
@@ -16,6 +17,7 @@
 
 #include "feedback/monitor/monitor.h"
 #include "runtime/adaptive/job.h"
+#include "runtime/adaptive/right_of_way.h"
 #include "runtime/adaptive/sampling_governor.h"
 #include "runtime/code/code_services.h"
 
@@ -57,6 +59,8 @@ class CompileQueue {
   // True once the engine ends: compiles under way are abandoned (OptimizeRequest::abandoned). Relaxed: a wish,
   // published by nothing; who ends the engine waits for the tasks.
   const std::atomic<bool>& abandon() const { return abandon_; }
+  // Of compiles that can wait, with others. Those of the engine alone take it.
+  RightOfWay& right_of_way() { return right_of_way_; }
   // Drops what no thread has taken, and waits for the rest. Nothing is run afterwards. May be called again.
   void stop();
 
@@ -69,6 +73,7 @@ class CompileQueue {
   void run_job(Job job);
   std::optional<Job> take_first(bool urgent_only);  // under mutex_; none: there is no such job
   class LessUrgent;
+  class Urgent;
   // The task, counted as less urgent than jobs of what runs in baseline code.
   std::function<void()> less_urgent(std::function<void()> task);
   // Under mutex_: has urgent jobs compiled beside what can wait.
@@ -82,6 +87,7 @@ class CompileQueue {
   SamplingGovernor& governor_;
   const Compile compile_;
   std::atomic<bool> abandon_{false};
+  RightOfWay right_of_way_;
   // Relaxed: keep lines from being said twice.
   std::atomic<bool> no_thread_said_{false}, no_memory_said_{false};
 

@@ -18,14 +18,15 @@ class FunctionCompiler {
   // All outlive this.
   FunctionCompiler(CodeServices& services, feedback::Monitor& monitor, const feedback::PolicyConfig& policy,
                    DecisionLog& decisions, FunctionTrials& trials, CompileScale& scale,
-                   const std::atomic<bool>& abandon)
+                   const std::atomic<bool>& abandon, RightOfWay& right_of_way)
       : services_(services),
         monitor_(monitor),
         policy_(policy),
         decisions_(decisions),
         trials_(trials),
         scale_(scale),
-        abandon_(abandon) {}
+        abandon_(abandon),
+        right_of_way_(right_of_way) {}
 
   jit::OptimizeRequest request_of(const Job& job, const ModuleCode& code) const;
   // Compiles and installs, unless nothing new came of it; its decision says what happened. A job comes back that is to be
@@ -57,6 +58,7 @@ class FunctionCompiler {
   FunctionTrials& trials_;
   CompileScale& scale_;
   const std::atomic<bool>& abandon_;
+  RightOfWay& right_of_way_;
 };
 
 }  // namespace hindsight::rt

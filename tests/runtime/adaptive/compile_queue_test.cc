@@ -2,11 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <functional>
 #include <future>
 #include <latch>
 #include <memory>
 #include <mutex>
+#include <thread>
 #include <vector>
 
 #include "runtime/engine/handles.h"
@@ -51,12 +53,14 @@ class Queue : public testing::Test {
   std::shared_future<void> ends_ = may_end_.get_future().share();
   std::mutex mutex_;
   std::vector<uint32_t> compiled_;
+  std::function<void()> between_passes_ = [] {};  // of those that can wait
   std::function<void(uint32_t)> on_compile_ = [](uint32_t) {};
   CompileQueue queue_{services_, monitor_, decisions_, governor_, [this](Job job, ModuleCode&) {
                         const uint32_t function = job.plan.function.value;
                         if (function == kWaits) {
                           begun_->count_down();
                           ends_.wait();
+                          between_passes_();
                         }
                         const std::lock_guard lock(mutex_);
                         compiled_.push_back(function);
@@ -77,6 +81,35 @@ TEST_F(Queue, CompilesWhatRunsInBaselineCodeBesideWhatCanWait) {
   queue_.wait_until_idle();
   EXPECT_EQ(compiled_.size(), 2u + services_.threads().most());
   EXPECT_EQ(queue_.load().jobs, 0u);
+}
+
+TEST_F(Queue, HasOneOfThoseThatCanWaitGiveWayToWhatRunsInBaselineCode) {
+  std::atomic<unsigned> passed = 0;
+  between_passes_ = [&] {
+    if (queue_.right_of_way().give() == 0) ++passed;
+  };
+  occupy();
+  on_compile_ = [&](uint32_t function) {
+    if (function == kWaits) return;
+    may_end_.set_value();
+    while (!queue_.right_of_way().is_given()) std::this_thread::yield();  // for ever, if none did
+  };
+  queue_.add(job(1, Hot{.seconds = 1}));
+  queue_.wait_until_idle();  // for ever, if it was not told to go on
+  EXPECT_EQ(passed, services_.threads().most() - 1) << "and no more than one waits";
+  EXPECT_FALSE(queue_.right_of_way().is_given());
+}
+
+TEST(RightOfWay, IsNotWaitedForWhileNobodyHasIt) {
+  RightOfWay right_of_way;
+  EXPECT_EQ(right_of_way.give(), 0);
+  right_of_way.take();
+  std::future<double> gave = std::async(std::launch::async, [&] { return right_of_way.give(); });
+  while (!right_of_way.is_given()) std::this_thread::yield();
+  EXPECT_EQ(right_of_way.give(), 0) << "one is enough";
+  right_of_way.give_back();
+  EXPECT_GT(gave.get(), 0);
+  EXPECT_EQ(right_of_way.give(), 0);
 }
 
 TEST_F(Queue, LeavesWhatCanWaitWaiting) {
