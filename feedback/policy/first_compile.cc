@@ -115,7 +115,9 @@ bool is_too_cheap(Case& c) {
                       1e3 * c.e.seconds_baseline, 1e3 * gain, 1e3 * c.compile_cost));
 }
 
+// Code of its loops would go, and what was won in it.
 bool waits_for_evidence(Case& c) {
+  if (std::ranges::none_of(c.e.loops, &LoopEvidence::has_nest)) return false;
   auto wait = wants_more(c.e, c.config);
   return wait && c.answer(Action::kWait, std::move(wait->reason));
 }
@@ -137,10 +139,19 @@ bool waits_for_entry(Case& c) {
          !plan_osr_loops(e, c.config).empty() && c.answer(Action::kWait, waits_for_call(e, c.config));
 }
 
+// Its first code runs without what is to be tried in it anyhow. What is waited for is seen while that is compiled, and in it.
+void leave_for_later(FunctionPlan& plan) {
+  plan.early = true;
+  std::erase_if(plan.candidates, [](const Candidate& candidate) {
+    return !jit::is_of_version(candidate.kind()) || candidate.kind() == jit::ChangeKind::kWeighBranches;
+  });
+}
+
 bool compile(Case& c) {
   const FunctionEvidence& e = c.e;
   FunctionPlan& plan = c.plan;
   plan.candidates = propose_all(c);
+  if (wants_more(e, c.config)) leave_for_later(plan);
   plan.osr_loops = plan_osr_loops(e, c.config);
   // For a loop with prefetches the whole function says whether it is long enough.
   plan.loop_entries_only =
@@ -149,6 +160,7 @@ bool compile(Case& c) {
       "{:.0f} of {:.0f} samples in baseline code ({:.1f} ms): compiling gains about {:.1f} ms and costs "
       "{:.1f} ms",
       e.samples_baseline, e.total_samples, 1e3 * e.seconds_baseline, 1e3 * gain_of(c), 1e3 * c.compile_cost);
+  if (plan.early) reason += "; what is to be tried in it is asked later";
   if (plan.loop_entries_only) reason += "; was not called again, so only its running loop is compiled";
   return c.answer(Action::kOptimize, std::move(reason));
 }

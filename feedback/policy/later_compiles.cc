@@ -8,6 +8,7 @@
 #include "feedback/policy/changes/inline_calls.h"
 #include "feedback/policy/changes/loads.h"
 #include "feedback/policy/questions.h"
+#include "feedback/policy/stakes.h"
 
 namespace hindsight::feedback {
 namespace {
@@ -58,6 +59,25 @@ bool pays_to_observe(Case& c, double gain) {
   const double cost = c.config.seconds_observed * (c.config.optimized_speedup - 1) + c.compile_cost;
   c.offer("deoptimize, observe again, and recompile", cost, gain);
   return gain > cost;
+}
+
+// Its first code came before it was known what to try in it. Is it known by now, and worth a compile?
+bool knows_what_to_try(Case& c) {
+  const FunctionEvidence& e = c.e;
+  if (!e.early || !c.config.optimize || !may_compile_again(e, c.config)) return false;
+  const double samples = e.samples_baseline + e.samples_optimized;
+  if (samples < c.config.min_samples_with_stalls) return false;
+  FunctionPlan tried;
+  tried.candidates = propose_all(c);
+  const double saved = e.seconds_since_published * may_save(tried, e);
+  if (saved <= 0 || saved < e.price_of_trying * compile_seconds(e, c.config)) return false;
+  c.plan.candidates = std::move(tried.candidates);
+  c.plan.second = true;
+  c.plan.osr_loops = plan_osr_loops(e, c.config);
+  return c.answer(
+      Action::kReoptimize,
+      fmt::format("by {:.0f} samples of its baseline code and its first code, trials may save {:.1f} ms",
+                  samples, 1e3 * saved));
 }
 
 // Is it called again, of which only a running loop was compiled?
@@ -261,8 +281,9 @@ bool ask_for_new_stalls(Case& c) {
 }
 
 std::span<const Question> later_questions() {
-  static constexpr std::array<Question, 6> kQuestions = {
-      is_called_after_all, was_left_behind, stayed, calls_moved, time_moved, has_new_stalls,
+  static constexpr std::array<Question, 7> kQuestions = {
+      knows_what_to_try, is_called_after_all, was_left_behind, stayed,
+      calls_moved,       time_moved,          has_new_stalls,
   };
   return kQuestions;
 }

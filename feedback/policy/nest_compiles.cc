@@ -449,9 +449,9 @@ FunctionPlan Nests::first_compile(int32_t root) const {
   so_far.seconds_baseline = std::max(sum.seconds, sum.seconds_run);
   if (so_far.seconds_baseline < config_.max_seconds_to_wait)
     if (auto wait = wants_more(so_far, config_)) {
-      if (!wait->for_stalls || has_nest_inside(root) || may_take_in_more(root))
+      if (has_nest_inside(root) || (wait->for_stalls && may_take_in_more(root)))
         return answer(Action::kWait, fmt::format("the loop at 0x{:x}: {}", loop.offset.value, wait->reason));
-      // Its first code runs without what is to be tried in it anyhow, and says as well what stalls.
+      // Its first code runs without what is to be tried in it anyhow. What is waited for is seen while that is compiled, and in it.
       c.plan.nest = loop.loop;
       c.plan.early = true;
       return answer(Action::kOptimize, words + "; what is to be tried in it is asked later");

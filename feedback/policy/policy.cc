@@ -78,7 +78,7 @@ std::vector<jit::Request> requests_of(const FunctionPlan& plan) {
 
 bool same_plan(const FunctionPlan& a, const FunctionPlan& b) {
   return a.action == b.action && a.function == b.function && a.osr_loops == b.osr_loops &&
-         a.loop_entries_only == b.loop_entries_only && a.nest == b.nest &&
+         a.loop_entries_only == b.loop_entries_only && a.nest == b.nest && a.early == b.early &&
          std::equal(a.candidates.begin(), a.candidates.end(), b.candidates.begin(), b.candidates.end(),
                     [](const Candidate& x, const Candidate& y) {
                       // The plan depends on shares and counts only by what it asks for.

@@ -55,10 +55,10 @@ struct FunctionPlan {
   std::vector<LoopIndex> osr_loops;  // loops running baseline code is to leave by
   bool loop_entries_only = false;    // nothing but these: it is not called again as far as anyone knows
   std::optional<LoopIndex> nest;     // this loop as a nest, and nothing else
-  bool early = false;        // the nest's first code: what to try in it is asked when it was seen more often,
-  bool second = false;       // by this plan
-  bool for_callees = false;  // also for loads of what the nest calls, which is optimized code already
-  bool only_for_callees = false;  // its own time alone is no reason
+  bool early = false;                // first code: what to try in it is asked when it was seen more often,
+  bool second = false;               // by this plan
+  bool for_callees = false;          // also for loads of what the nest calls, which is optimized code already
+  bool only_for_callees = false;     // its own time alone is no reason
   // What is to be asked for, in the order of change_policies() (changes/change_policy.h).
   std::vector<Candidate> candidates;
   std::vector<Alternative> alternatives;

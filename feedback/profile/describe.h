@@ -206,6 +206,7 @@ void describe(A& a, FunctionEvidence& e) {
   a.number("seconds_optimized", e.seconds_optimized);
   a.number("total_samples", e.total_samples);
   a.flag("optimized", e.optimized);
+  if (a.has("early", e.early)) a.flag("early", e.early);
   a.count("optimize_count", e.optimize_count);
   if (a.has("failed_compiles", e.failed_compiles != 0)) a.count("failed_compiles", e.failed_compiles);
   a.word("entered", e.entered, Entered::kAgain);

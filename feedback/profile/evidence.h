@@ -182,6 +182,7 @@ struct FunctionEvidence {
   double seconds_optimized = 0;
   double total_samples = 0;      // of all functions: the denominator of "hot"
   bool optimized = false;        // an optimized version is published or being made
+  bool early = false;            // and was asked for before it was known what to try in it
   uint32_t optimize_count = 0;   // compiles so far
   uint32_t failed_compiles = 0;  // of these: gave no code, and it has none
   Entered entered = Entered::kUnknown;

@@ -126,6 +126,7 @@ void add(FunctionEvidence& to, const FunctionEvidence& more) {
   to.seconds_optimized += more.seconds_optimized;
   to.total_samples += more.total_samples;
   to.optimized = more.optimized;
+  to.early = more.early;
   if (more.compile_seconds > 0) to.compile_seconds = more.compile_seconds;
   to.optimize_count = more.optimize_count;
   to.failed_compiles = more.failed_compiles;

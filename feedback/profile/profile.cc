@@ -843,6 +843,7 @@ FunctionEvidence Profile::evidence(FuncIndex function) const {
   evidence.seconds_baseline = counts.seconds_baseline;
   evidence.seconds_optimized = counts.seconds_optimized;
   evidence.optimized = counts.optimized;
+  evidence.early = counts.optimized && counts.early;
   evidence.optimize_count = counts.optimize_count;
   evidence.failed_compiles = counts.failed_compiles;
   evidence.compile_seconds = counts.compile_seconds;

@@ -110,6 +110,7 @@ struct FunctionCounts {
   double seconds_in_nests = 0;  // of the latter, in code of nests, replaced ones included
   uint64_t instruction_records = 0;
   bool optimized = false;  // nests do not make it so
+  bool early = false;      // its code was asked for before it was known what to try in it
   bool observed = false;   // was taken back to baseline code, and nothing was published since
   uint32_t optimize_count = 0;
   uint32_t failed_compiles = 0;  // of all of it, which has no such code

@@ -127,11 +127,25 @@ void Emitter::count_down(int32_t at, uint32_t n, RareStub stub) {
   call_unless(x86::CondCode::kNS, stub);
 }
 
-void Emitter::look_at(int32_t at, RareStub stub) {
+uint32_t Emitter::count_down_and_leave(int32_t at, uint32_t n) {
+  room();
+  subtract_from_counter(at, n);
+  return j_later(x86::CondCode::kS);
+}
+
+uint32_t Emitter::look_and_leave(int32_t at) {
   room();
   put32(0x007e8341u | static_cast<uint32_t>(at) << 24);  // as subtract_from_counter()
   *at_++ = 0;
-  call_unless(x86::CondCode::kNS, stub);
+  return j_later(x86::CondCode::kS);
+}
+
+void Emitter::return_to(uint32_t at) {
+  room();
+  *at_++ = 0xe9;
+  put32(0);
+  const uint32_t distance = at - static_cast<uint32_t>(offset());
+  std::memcpy(at_ - 4, &distance, sizeof distance);
 }
 
 void Emitter::count_run_and_branch(uint32_t n, RareStub stub) {

@@ -96,11 +96,14 @@ class Emitter : public x86::EmitterImplicitT<Emitter> {
     *at_++ = 4;
     put32(call_bytes(stub));
   }
-  // `sub dword [r14 + at], n`, and a call of `stub` where the result is negative. The call stands where it is made: out
-  // of line it would take twice the code.
+  // `sub dword [r14 + at], n`, and a call of `stub` where the result is negative.
   void count_down(int32_t at, uint32_t n, RareStub stub);
-  // `cmp dword [r14 + at], 0`, and a call of `stub` where it is negative.
-  void look_at(int32_t at, RareStub stub);
+  // The same for whoever makes the call out of line, with a jump to what comes next. Returns what j_later() returns, which is where that is.
+  uint32_t count_down_and_leave(int32_t at, uint32_t n);
+  // `cmp dword [r14 + at], 0`; it is left, as above, where that is negative.
+  uint32_t look_and_leave(int32_t at);
+  // Ends what is out of line: jumps back to `at`.
+  void return_to(uint32_t at);
   // Counts `n` instructions and a branch down, with one call for either: of the instructions', without the branch being
   // counted, or of the branch's.
   void count_run_and_branch(uint32_t n, RareStub stub);

@@ -261,6 +261,10 @@ void FunctionCompiler::emit_out_of_line() {
       const Body body = std::move(bodies_[part.detail]);
       a_.bind(body.entry);
       body.emit();
+    } else if (part.detail >= kStubs) {
+      a_.direct_here(part.jump);
+      a_.call(static_cast<RareStub>(part.detail - kStubs));
+      a_.return_to(part.jump);
     } else {
       a_.direct_here(part.jump);
       trap_here(static_cast<TrapCode>(part.detail));

@@ -302,6 +302,8 @@ class FunctionCompiler {
   void count_jump(const Control& loop);
   void count_computed_jump(const Control* loop);  // target in r11
   void count_one_branch(RareStub stub, const Control* loop);
+  // Where `jump`, as of Emitter::j_later(), leads to; what comes next is after it.
+  void call_out_of_line(uint32_t jump, RareStub stub);
   // `value` is popped or about to be consumed, and nobody has changed its register or slot since. No flags
   // may be alive.
   void sample_value(const Entry& value, uint32_t site_flags);
@@ -553,9 +555,10 @@ class FunctionCompiler {
   struct OutOfLine {
     uint32_t jump;  // that leads to this trap, or kBody
     WasmOffset offset;
-    uint32_t detail;  // the TrapCode, or an index in bodies_
+    uint32_t detail;  // the TrapCode, the stub after kStubs, or an index in bodies_
   };
   static constexpr uint32_t kBody = ~0u;
+  static constexpr uint32_t kStubs = 0x100;  // above all trap codes
   std::vector<OutOfLine>& out_of_line_;
   struct Body {
     Label entry;

@@ -22,9 +22,9 @@
 // Indices and divisors are sampled after the instruction's checks of them, so only one that was used is recorded (an INT_MIN / -1 still
 // traps). The checks of a byte count are the builtin's, so one that traps is recorded too.
 //
-// A counter is decremented before the comparison, so no flags are alive. Where a record is due, a stub reads the comparison and the jumps
-// that follow it, and says how they will go. All of the work is the stubs' (stubs.h), so that a place that counts has little code of its
-// own.
+// A counter is decremented before the comparison, so no flags are alive. Where a record is due, a stub is called out of line. It reads the
+// comparison and the jumps that come next, and says how they will go. All of the work is the stubs' (stubs.h), so that a place that counts
+// has little code of its own.
 #include "jit/baseline/function_compiler.h"
 #include "jit/baseline/stubs.h"
 
@@ -73,21 +73,28 @@ void FunctionCompiler::count_run_and(RareStub branch, RareStub both, const Contr
     a_.count_run_and_branch(n, both);
 }
 
+// By a jump that is not taken: a call jumped over at each of them would be one taken jump more for each that the program has.
+void FunctionCompiler::call_out_of_line(uint32_t jump, RareStub stub) {
+  out_of_line_.push_back({jump, offset_, kStubs + static_cast<uint32_t>(stub)});
+}
+
 void FunctionCompiler::count_one_branch(RareStub stub, const Control* loop) {
-  if (!counts_back_edges()) return a_.count_down(kThreadLwpBranches, 1, stub);
+  const auto count = [&](uint32_t n) {
+    call_out_of_line(a_.count_down_and_leave(kThreadLwpBranches, n), stub);
+  };
+  if (!counts_back_edges()) return count(1);
   if (loop != nullptr) {
     // Every way but a jump may be passed without ending the iteration, and another loop's ends none of this one.
     Control& innermost = controls_[controls_.back().loop];
     if (stub != RareStub::kJump &&
         (&innermost != loop || std::exchange(innermost.has_conditional_back_edge, true)))
       innermost.counts_otherwise = true;
-    return a_.count_down(kThreadLwpBranches,
-                         loop->in_innermost_loop ? kBranchesATurn : 1 + loop->branches / 2, stub);
+    return count(loop->in_innermost_loop ? kBranchesATurn : 1 + loop->branches / 2);
   }
   const uint32_t around = controls_.back().loop;
-  if (around == kNoIndex) return a_.count_down(kThreadLwpBranches, 1, stub);
+  if (around == kNoIndex) return count(1);
   ++controls_[around].branches;
-  a_.look_at(kThreadLwpBranches, stub);
+  call_out_of_line(a_.look_and_leave(kThreadLwpBranches), stub);
 }
 
 void FunctionCompiler::count_computed_jump(const Control* loop) {

@@ -37,36 +37,51 @@ extern "C" {
   context->builtins->lwp_instructions_retired(context, pc);
 }
 
+static void record_branch_at(VmContext* context, const uint8_t* pc, const uint8_t* code, const Saved* saved,
+                             const VectorHalves* vectors, bool taken_where_it_jumps) {
+  const Outcome outcome = outcome_at(code, saved->registers(), *vectors);
+  context->builtins->lwp_branch_retired(context, pc, outcome.jumps == taken_where_it_jumps ? 1 : 0,
+                                        outcome.target);
+}
+
+// Called out of line: the code that comes next is where the jump after the call leads.
 [[gnu::used]] static void hindsight_record_branch(VmContext* context, const uint8_t* pc, const Saved* saved,
                                                   const VectorHalves* vectors) {
-  const Outcome outcome = outcome_at(pc, saved->registers(), *vectors);
-  context->builtins->lwp_branch_retired(context, pc, outcome.jumps ? 1 : 0, outcome.target);
+  record_branch_at(context, pc, jump_target(pc), saved, vectors, true);
 }
 
 [[gnu::used]] static void hindsight_record_branch_not_taken(VmContext* context, const uint8_t* pc,
                                                             const Saved* saved, const VectorHalves* vectors) {
-  const Outcome outcome = outcome_at(pc, saved->registers(), *vectors);
-  context->builtins->lwp_branch_retired(context, pc, outcome.jumps ? 0 : 1, outcome.target);
+  record_branch_at(context, pc, jump_target(pc), saved, vectors, false);
 }
 
 [[gnu::used]] static void hindsight_record_jump(VmContext* context, const uint8_t* pc, const Saved*,
                                                 const VectorHalves*) {
-  context->builtins->lwp_branch_retired(context, pc, 1, jump_target(pc));
+  context->builtins->lwp_branch_retired(context, pc, 1, jump_target(jump_target(pc)));
 }
 
-// The code counted instructions, and a branch only where no record of them is due.
-#define HINDSIGHT_RUN_AND(name)                                                                 \
-  [[gnu::used]] static void hindsight_record_run_and_##name(                                    \
-      VmContext* context, const uint8_t* pc, const Saved* saved, const VectorHalves* vectors) { \
-    if (context->thread->lwp_instructions < 0) {                                                \
-      context->builtins->lwp_instructions_retired(context, pc);                                 \
-      if (--context->thread->lwp_branches >= 0) return;                                         \
-    }                                                                                           \
-    hindsight_record_##name(context, pc, saved, vectors);                                       \
-  }
-HINDSIGHT_RUN_AND(branch)
-HINDSIGHT_RUN_AND(branch_not_taken)
-HINDSIGHT_RUN_AND(jump)
+// The code counted instructions, and a branch only where no record of them is due. Whether it is due now.
+static bool record_run(VmContext* context, const uint8_t* pc) {
+  if (context->thread->lwp_instructions >= 0) return true;
+  context->builtins->lwp_instructions_retired(context, pc);
+  return --context->thread->lwp_branches < 0;
+}
+
+[[gnu::used]] static void hindsight_record_run_and_branch(VmContext* context, const uint8_t* pc,
+                                                          const Saved* saved, const VectorHalves* vectors) {
+  if (record_run(context, pc)) record_branch_at(context, pc, pc, saved, vectors, true);
+}
+
+[[gnu::used]] static void hindsight_record_run_and_branch_not_taken(VmContext* context, const uint8_t* pc,
+                                                                    const Saved* saved,
+                                                                    const VectorHalves* vectors) {
+  if (record_run(context, pc)) record_branch_at(context, pc, pc, saved, vectors, false);
+}
+
+[[gnu::used]] static void hindsight_record_run_and_jump(VmContext* context, const uint8_t* pc, const Saved*,
+                                                        const VectorHalves*) {
+  if (record_run(context, pc)) context->builtins->lwp_branch_retired(context, pc, 1, jump_target(pc));
+}
 
 [[gnu::used]] static void hindsight_record_computed_jump(VmContext* context, const uint8_t* pc,
                                                          const Saved* saved, const VectorHalves*) {

@@ -92,8 +92,7 @@ std::optional<Job> FunctionCompiler::compile(Job& job, ModuleCode& code) const {
   double gave_way = 0;
   if (!job.is_urgent()) request.give_way = [&] { gave_way += right_of_way_.give(); };
   auto result = code.optimize(std::move(request));
-  const double seconds =
-      std::chrono::duration<double>(EngineClock::Clock::now() - begin).count() - gave_way;
+  const double seconds = std::chrono::duration<double>(EngineClock::Clock::now() - begin).count() - gave_way;
   if (!result) {
     say_failure(job, code, result.error(), seconds);
     return std::nullopt;

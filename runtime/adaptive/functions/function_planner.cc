@@ -12,10 +12,14 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr auto kFlatLook = 50ms;         // between looks at functions that have few samples of late
-constexpr double kFirstLook = 0.025;     // seconds between looks at functions that have new code
-constexpr size_t kMostFlatJobs = 8;      // of these functions' compiles, that wait at a time
-constexpr size_t kMostNests = 4;         // of one function that are under way
+constexpr auto kFlatLook = 50ms;      // between looks at functions that have few samples of late
+constexpr double kFirstLook = 0.025;  // seconds between looks at functions that have new code
+constexpr size_t kMostFlatJobs = 8;   // of these functions' compiles, that wait at a time
+constexpr size_t kMostNests = 4;      // of one function that are under way
+// Between asking about a function of which hardly anything was seen meanwhile: where the answer was to wait, and where not. It is asked about
+// sooner with an eighth more samples, or with as many as make a loop hot.
+constexpr auto kAskedWaiting = 4ms, kAskedAnyhow = 16ms;
+constexpr double kMoreSamples = 1.0 / 8;
 constexpr double kMuchInBaseline = 0.2;  // of all samples: what runs there does not wait for trials
 constexpr double kPreopenSamples = 3;    // clock samples after which the optimizer is worth opening
 
@@ -31,6 +35,13 @@ Hot priority_of(const feedback::FunctionEvidence& e, const feedback::FunctionPla
   for (const feedback::LoopEvidence& loop : e.loops)
     if (is_in(root, loop.offset)) hot.seconds += loop.seconds_baseline;
   return hot;
+}
+
+// What is to be tried in code that is being made is asked by what runs in its place.
+bool is_seen_meanwhile(const feedback::FunctionCounts& counts) {
+  return (counts.early && counts.optimized && !counts.samples_when_published) ||
+         std::ranges::any_of(counts.nests,
+                             [](const auto& nest) { return nest.second.early && nest.second.under_way; });
 }
 
 }  // namespace
@@ -50,6 +61,7 @@ void FunctionPlanner::round(const Round& round) {
   waits_ = false;
   if (!engine_.policy.optimize || engine_.services.has_no_optimizer()) return;
   Questions questions;
+  questions.now = round.now;
   // What a version shows is looked at soon after it came, and less and less often from then on.
   const double wait = std::max(kFirstLook, governor_.seconds_since_version() / 2);
   questions.look = round.look || std::chrono::duration<double>(round.now - last_look_).count() >= wait;
@@ -84,6 +96,10 @@ void FunctionPlanner::round(const Round& round) {
 
 bool FunctionPlanner::is_worth_asking(const feedback::FunctionCounts& counts, bool look) const {
   if (!counts.optimized && counts.samples_baseline >= engine_.policy.min_samples) return true;
+  // What to try in code that came early, samples of the baseline code before it say as well.
+  const auto enough_in_code = [&](bool early) {
+    return early ? engine_.policy.min_samples : engine_.policy.min_reoptimize_samples;
+  };
   const bool calls_elsewhere =
       std::any_of(counts.unforeseen.begin(), counts.unforeseen.end(), [&](const auto& call) {
         return static_cast<double>(call.second.total) >= engine_.policy.min_call_records;
@@ -91,7 +107,7 @@ bool FunctionPlanner::is_worth_asking(const feedback::FunctionCounts& counts, bo
   if (look && std::any_of(counts.nests.begin(), counts.nests.end(), [&](const auto& nest) {
         const feedback::NestCounts& its = nest.second;
         return its.version != 0 &&
-               (calls_elsewhere || its.samples_optimized >= engine_.policy.min_reoptimize_samples ||
+               (calls_elsewhere || its.samples_optimized >= enough_in_code(its.early) ||
                 (engine_.policy.follow_shifts && its.shift.share() >= engine_.policy.min_moved_share));
       }))
     return true;
@@ -106,7 +122,21 @@ bool FunctionPlanner::is_worth_asking(const feedback::FunctionCounts& counts, bo
   const bool shifted =
       engine_.policy.follow_shifts && (counts.samples_stayed >= engine_.policy.min_samples_left_behind ||
                                        counts.shift.share() >= engine_.policy.min_moved_share);
-  return calls_elsewhere || shifted || counts.samples_optimized >= engine_.policy.min_reoptimize_samples;
+  return calls_elsewhere || shifted || counts.samples_optimized >= enough_in_code(counts.early);
+}
+
+bool FunctionPlanner::was_just_asked(const wasm::Module* module, uint32_t function,
+                                     const feedback::FunctionCounts& counts, EngineClock::Time now) {
+  Asked& asked = asked_[{module, function}];
+  const double samples = counts.run_samples_baseline + counts.run_samples_optimized;
+  const double more = std::clamp(kMoreSamples * asked.samples, 1.0, engine_.policy.min_samples);
+  if (asked.samples >= 0 && samples - asked.samples < more && asked.entered == counts.entered &&
+      now - asked.at < (asked.waits ? kAskedWaiting : kAskedAnyhow)) {
+    waits_ |= asked.waits;
+    return true;
+  }
+  asked = {.at = now, .samples = samples, .entered = counts.entered};
+  return false;
 }
 
 // A function that it calls in a loop waits for memory. Where the loop is in baseline code, few samples are its own.
@@ -132,7 +162,9 @@ void FunctionPlanner::ask_all(feedback::Monitor::Profiles& profiles, Questions& 
     samples_without_code += profile->samples_without_code();
     for (const auto& [index, counts] : profile->functions()) {
       questions.samples += counts.samples_baseline;
-      if (is_worth_asking(counts, questions.look) ||
+      waits_ |= is_seen_meanwhile(counts);
+      if ((is_worth_asking(counts, questions.look) &&
+           (questions.look || !was_just_asked(module, index, counts, questions.now))) ||
           (questions.look && calls_what_stalls(*profile, FuncIndex(index), counts))) {
         ask(module, *profile, FuncIndex(index), questions);
       } else if (questions.room != 0 && !counts.optimized && counts.nests.empty() &&
@@ -146,6 +178,8 @@ void FunctionPlanner::ask_all(feedback::Monitor::Profiles& profiles, Questions& 
       }
     }
   }
+  if (questions.look)
+    std::erase_if(asked_, [&](const auto& asked) { return !profiles.contains(asked.first.first); });
   // Profiles that went take their counts with them.
   sees_places_ = samples_without_code > samples_without_code_;
   samples_without_code_ = samples_without_code;
@@ -159,9 +193,13 @@ void FunctionPlanner::ask_all(feedback::Monitor::Profiles& profiles, Questions& 
 void FunctionPlanner::ask(const wasm::Module* module, feedback::Profile& profile, FuncIndex function,
                           Questions& questions) {
   if (!engine_.services.may_optimize(function)) return;
+  const bool waited = std::exchange(waits_, false);
   // Each time another loop of it may be decided about.
   for (size_t i = 0; i < kMostNests && ask_once(module, profile, function, questions); ++i) {
   }
+  if (const auto asked = asked_.find({module, function.value}); asked != asked_.end())
+    asked->second.waits = waits_;
+  waits_ |= waited;
 }
 
 bool FunctionPlanner::ask_once(const wasm::Module* module, feedback::Profile& profile, FuncIndex function,
@@ -207,7 +245,9 @@ bool FunctionPlanner::ask_once(const wasm::Module* module, feedback::Profile& pr
     counts.see_anew();
   } else if (compiles) {
     counts.optimized = true;
-    counts.optimize_count += 1;
+    counts.early = plan.early;
+    // Of two compiles the first was made for a part of what is planned now.
+    if (!plan.second) counts.optimize_count += 1;
     counts.loop_entries_only = false;  // known again when it is installed
     counts.samples_when_published.reset();
     counts.seconds_when_published.reset();

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -37,10 +38,11 @@ class FunctionPlanner {
   };
   // What a round asks about, and what comes of that.
   struct Questions {
+    EngineClock::Time now;
     bool look = false;
     bool compiling = false;             // something is being compiled
     size_t room = 0;                    // for compiles of functions in a flat profile
-    DecisionLog::Units in_flight;       // about which something is decided already
+    DecisionLog::Units in_flight = {};  // about which something is decided already
     DecisionLog::Units waiting = {};    // that are compiled once more as they are
     DecisionLog::Units found_out = {};  // of which something is about to be found out
     double samples = 0;                 // of what may still be compiled
@@ -56,6 +58,9 @@ class FunctionPlanner {
   static bool is_being_found_out(const wasm::Module* module, const feedback::FunctionEvidence& evidence,
                                  const feedback::FunctionPlan& plan, const Questions& questions);
   bool is_worth_asking(const feedback::FunctionCounts& counts, bool look) const;
+  // Since it was asked about last little was seen of it that is new, and it is not long ago.
+  bool was_just_asked(const wasm::Module* module, uint32_t function, const feedback::FunctionCounts& counts,
+                      EngineClock::Time now);
   bool calls_what_stalls(const feedback::Profile& profile, FuncIndex function,
                          const feedback::FunctionCounts& counts) const;
   void compile(Decided decided);
@@ -71,6 +76,14 @@ class FunctionPlanner {
   const SecondCompiles& seconds_;
   const CompileScale& scale_;
   SamplingGovernor& governor_;
+  struct Asked {
+    EngineClock::Time at;
+    double samples = -1;  // of its whole run; -1: not asked yet
+    feedback::Entered entered = feedback::Entered::kUnknown;
+    bool waits = false;  // was the answer
+  };
+  std::map<std::pair<const wasm::Module*, uint32_t>, Asked>
+      asked_;  // those of modules that went are dropped at a look
   EngineClock::Time last_look_, last_flat_look_;
   bool waits_ = false, opened_ = false, sees_places_ = false;
   uint64_t new_places_ = 0, samples_without_code_ = 0;

@@ -26,7 +26,8 @@ inline std::string text_of(const FunctionPlan& plan) {
   std::string text = fmt::format("  {}", to_string(plan.action));
   for (const LoopIndex loop : plan.osr_loops) text += fmt::format(", enters loop {}", loop.value);
   if (plan.nest) text += fmt::format(", loop {} as a nest", plan.nest->value);
-  text += plan.loop_entries_only ? " alone\n" : "\n";
+  if (plan.loop_entries_only) text += " alone";
+  text += plan.early ? ", early\n" : plan.second ? ", second\n" : "\n";
   for (const Candidate& candidate : plan.candidates) {
     text += fmt::format("    {}@{:x}{}, gains {:.3f} / {:.6f} s\n", to_string(candidate.kind()),
                         candidate.at().value, text_of(candidate.request), candidate.estimate.share,

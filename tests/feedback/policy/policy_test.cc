@@ -45,6 +45,16 @@ LoadEvidence stalling_load(uint32_t offset, double samples) {
   return l;
 }
 
+// First code, without anything that is to be tried in it.
+bool is_early(const FunctionPlan& plan) {
+  return plan.action == Action::kOptimize && plan.early &&
+         std::ranges::all_of(plan.candidates,
+                             [](const Candidate& candidate) { return jit::is_of_version(candidate.kind()); });
+}
+bool is_complete(const FunctionPlan& plan) {
+  return plan.action == Action::kOptimize && !plan.early;
+}
+
 TEST(Policy, LeavesAFunctionAloneThatHardlyRan) {
   EXPECT_EQ(decide(hot_function(1), {}).action, Action::kNothing);
 }
@@ -126,11 +136,34 @@ TEST(Policy, NeverSendsAFunctionToTheOptimizerWhoseCompileCostsMoreThanItHasToGa
   }
 }
 
-TEST(Policy, WaitsForTheStallsToBeNamedWhenALoadSeemsToHoldTheTime) {
+TEST(Policy, MakesTheFirstCodeWhileItIsNotClearYetWhichLoadStalls) {
   FunctionEvidence e = hot_function(5);
   e.seconds_baseline = 0.05;
   e.loads.push_back(stalling_load(130, 12));
+  EXPECT_TRUE(is_early(decide(e, {})));
+  // It would take the place of what was won in its loops.
+  e.loops[1].has_nest = true;
   EXPECT_EQ(decide(e, {}).action, Action::kWait);
+}
+
+TEST(Policy, AsksWhatToTryOnceTheFirstCodeHasShownEnough) {
+  FunctionEvidence e = hot_function(20);
+  e.optimized = e.early = true;
+  e.optimize_count = 1;
+  e.samples_optimized = 80;
+  e.seconds_optimized = e.seconds_since_published = 0.02;
+  e.loads.push_back(stalling_load(130, 60));
+  e.price_of_trying = 0.2;
+  const FunctionPlan plan = decide(e, {});
+  EXPECT_EQ(plan.action, Action::kReoptimize);
+  EXPECT_TRUE(plan.second);
+  EXPECT_FALSE(listed(plan, kPrefetch).empty());
+  // Not of code that came with all that was to be tried, nor where it may save too little.
+  e.early = false;
+  EXPECT_FALSE(decide(e, {}).second);
+  e.early = true;
+  e.price_of_trying = 20;
+  EXPECT_FALSE(decide(e, {}).second);
 }
 
 TEST(Policy, DoesNotWaitForEverWhereSamplesAreRare) {
@@ -1122,44 +1155,44 @@ TEST(PolicyBranches, WhatLostItsTrialIsNotTriedAgainAndWhatWonStays) {
             Form::kSelect);
 }
 
-TEST(PolicyBranches, AHotBranchThatGoesBothWaysIsWaitedForUntilItIsJudged) {
+TEST(PolicyBranches, AHotBranchThatGoesBothWaysIsAskedAboutLaterWhereItIsNotJudgedYet) {
   FunctionEvidence e = hot_function(10);
   e.branches = {branch_at(10, 0, 0.5, 0)};
   const FunctionPlan plan = decide(e, {});
-  EXPECT_EQ(plan.action, Action::kWait);
+  EXPECT_TRUE(is_early(plan));
   e.branches = {branch_at(10, 1000, 0.5, 0.4)};
-  EXPECT_EQ(decide(e, {}).action, Action::kOptimize);
+  EXPECT_TRUE(is_complete(decide(e, {})));
   // Not for ever, not for one that goes one way, and not if nobody would use it.
   FunctionEvidence late = hot_function(100);
   late.branches = {branch_at(10, 0, 0.5, 0)};
-  EXPECT_EQ(decide(late, {}).action, Action::kOptimize);
+  EXPECT_TRUE(is_complete(decide(late, {})));
   e.branches = {branch_at(10, 0, 0.99, 0)};
-  EXPECT_EQ(decide(e, {}).action, Action::kOptimize);
+  EXPECT_TRUE(is_complete(decide(e, {})));
   e.branches = {branch_at(10, 0, 0.5, 0)};
   PolicyConfig off;
   off.changes.set(jit::ChangeKind::kSelect, false);
-  EXPECT_EQ(decide(e, off).action, Action::kOptimize);
+  EXPECT_TRUE(is_complete(decide(e, off)));
 }
 
-TEST(PolicyBranches, ASelectThatGoesOneWayIsWaitedForUntilItIsSeenOftenEnough) {
+TEST(PolicyBranches, ASelectThatGoesOneWayIsAskedAboutLaterWhereItIsNotSeenOftenEnough) {
   FunctionEvidence e = hot_function(10);
   e.branches = {select_at(10, 1000, 1), select_at(20, 30, 1)};
   const FunctionPlan plan = decide(e, {});
-  EXPECT_EQ(plan.action, Action::kWait);
+  EXPECT_TRUE(is_early(plan));
   e.branches = {select_at(10, 1000, 1), select_at(20, 64, 1)};
-  EXPECT_EQ(decide(e, {}).action, Action::kOptimize);
+  EXPECT_TRUE(is_complete(decide(e, {})));
   // Not for ever, not for one that goes both ways or is hardly ever seen, and not if nobody would use it.
   FunctionEvidence late = hot_function(100);
   late.branches = {select_at(20, 30, 1)};
-  EXPECT_EQ(decide(late, {}).action, Action::kOptimize);
+  EXPECT_TRUE(is_complete(decide(late, {})));
   for (const BranchEvidence& other : {select_at(20, 30, 0.8), select_at(20, 4, 1)}) {
     e.branches = {other};
-    EXPECT_EQ(decide(e, {}).action, Action::kOptimize);
+    EXPECT_TRUE(is_complete(decide(e, {})));
   }
   e.branches = {select_at(20, 30, 1)};
   PolicyConfig off;
   off.changes.set(jit::ChangeKind::kBranch, false);
-  EXPECT_EQ(decide(e, off).action, Action::kOptimize);
+  EXPECT_TRUE(is_complete(decide(e, off)));
 }
 
 TEST(PolicyBranches, FormsAreWeighedAsAlternativesAndReplay) {
@@ -1243,23 +1276,23 @@ TEST(PolicyValues, WhatLostItsTrialIsNotTriedAgainAndWhatWonStays) {
   EXPECT_TRUE(asked(operand, ChangeState::kKept)) << "whatever is known of it by now";
 }
 
-TEST(PolicyValues, AFewRecordsOfTheSameAreWaitedForUntilTheyAreEnough) {
+TEST(PolicyValues, AFewRecordsOfTheSameAreAskedAboutLaterWhereTheyAreNotEnough) {
   FunctionEvidence e = hot_function(10);
   e.seconds_baseline = 0.005;
   e.values = {operand_at(10, ValueSite::kWideDivisor, 97, 3, 3)};
   const FunctionPlan plan = decide(e, {});
-  EXPECT_EQ(plan.action, Action::kWait);
+  EXPECT_TRUE(is_early(plan));
   e.values = {operand_at(10, ValueSite::kWideDivisor, 97, 8, 8)};
-  EXPECT_EQ(decide(e, {}).action, Action::kOptimize);
+  EXPECT_TRUE(is_complete(decide(e, {})));
   // Not for ever, not for one that changes, and not if nobody would use it.
   e.values = {operand_at(10, ValueSite::kWideDivisor, 97, 3, 6)};
-  EXPECT_EQ(decide(e, {}).action, Action::kOptimize);
+  EXPECT_TRUE(is_complete(decide(e, {})));
   e.values = {operand_at(10, ValueSite::kWideDivisor, 97, 3, 3)};
   PolicyConfig off;
   off.changes.set(jit::ChangeKind::kValue, false);
-  EXPECT_EQ(decide(e, off).action, Action::kOptimize);
+  EXPECT_TRUE(is_complete(decide(e, off)));
   e.seconds_baseline = 0.02;
-  EXPECT_EQ(decide(e, {}).action, Action::kOptimize);
+  EXPECT_TRUE(is_complete(decide(e, {})));
 }
 
 TEST(PolicyValues, AreWeighedAsAnAlternativeAndReplay) {

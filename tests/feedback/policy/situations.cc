@@ -19,6 +19,7 @@ std::string words_of(const FunctionPlan& plan) {
   for (const LoopIndex loop : plan.osr_loops) words += fmt::format(" entry:{}", loop.value);
   if (plan.nest) words += fmt::format(" nest:{}", plan.nest->value);
   if (plan.loop_entries_only) words += " alone";
+  if (plan.early) words += " early";
   for (const Candidate& candidate : plan.candidates) {
     words += fmt::format(" {}:{:x}", to_string(candidate.kind()), candidate.at().value);
     for (const auto& target : jit::what_of<jit::CallTargets>(candidate.request).targets)
