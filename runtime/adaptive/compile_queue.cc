@@ -40,9 +40,15 @@ void CompileQueue::add(Job job) {
 }
 
 void CompileQueue::see_to_urgent_jobs() {
-  if (sees_to_urgent_ || less_urgent_ == 0 || tasks_ <= services_.threads().most()) return;
-  if (std::ranges::none_of(jobs_, [](const Job& job) { return job.is_urgent(); })) return;
+  if (sees_to_urgent_ || tasks_ <= services_.threads().most()) return;
+  if (std::ranges::none_of(jobs_, [this](const Job& job) { return goes_first(job); })) return;
   sees_to_urgent_ = enqueue([this] { run_urgent_jobs(); }, true);
+}
+
+bool CompileQueue::goes_first(const Job& job) const {
+  return job.is_urgent() && std::ranges::any_of(can_wait_, [&](const Priority& other) {
+           return other < job.priority && (!job.is_long() || std::holds_alternative<Later>(other));
+         });
 }
 
 bool CompileQueue::run(std::function<void()> task) {
@@ -58,20 +64,22 @@ void CompileQueue::run_again(std::function<void()> task) {
 // As long as it exists, its thread is at something that can wait.
 class CompileQueue::LessUrgent {
  public:
-  explicit LessUrgent(CompileQueue& queue) : queue_(queue) {
+  // It waits for what comes before that.
+  explicit LessUrgent(CompileQueue& queue, Priority priority = Later()) : queue_(queue), priority_(priority) {
     const std::lock_guard lock(queue_.mutex_);
-    ++queue_.less_urgent_;
+    queue_.can_wait_.push_back(priority_);
     queue_.see_to_urgent_jobs();
   }
   ~LessUrgent() {
     const std::lock_guard lock(queue_.mutex_);
-    --queue_.less_urgent_;
+    queue_.can_wait_.erase(std::ranges::find(queue_.can_wait_, priority_));
   }
   LessUrgent(const LessUrgent&) = delete;
   LessUrgent& operator=(const LessUrgent&) = delete;
 
  private:
   CompileQueue& queue_;
+  const Priority priority_;
 };
 
 std::function<void()> CompileQueue::less_urgent(std::function<void()> task) {
@@ -174,7 +182,7 @@ void CompileQueue::refresh_priorities() {
 std::optional<Job> CompileQueue::take_first(bool urgent_only) {
   auto first = jobs_.end();
   for (auto job = jobs_.begin(); job != jobs_.end(); ++job) {
-    if (urgent_only && !job->is_urgent()) continue;
+    if (urgent_only && !goes_first(*job)) continue;
     if (first == jobs_.end() || first->priority < job->priority) first = job;
   }
   if (first == jobs_.end()) return std::nullopt;
@@ -192,7 +200,8 @@ void CompileQueue::run_one_job() {
   }
   if (!job) return;  // cleared by stop(), or taken by a task for urgent jobs
   std::optional<LessUrgent> at_it;
-  if (!job->is_urgent()) at_it.emplace(*this);
+  job->can_wait = !job->is_urgent() || job->is_long();
+  if (job->can_wait) at_it.emplace(*this, job->is_urgent() ? job->priority : Later());
   run_job(std::move(*job));
 }
 
@@ -228,7 +237,7 @@ void CompileQueue::run_urgent_jobs() {
     {
       const std::lock_guard lock(mutex_);
       // Once nothing else is compiled, those that are left have a thread of their own.
-      if (less_urgent_ != 0) job = take_first(true);
+      job = take_first(true);
       if (!job) return urgent.end();
     }
     run_job(std::move(*job));

@@ -78,6 +78,8 @@ class CompileQueue {
   std::function<void()> less_urgent(std::function<void()> task);
   // Under mutex_: has urgent jobs compiled beside what can wait.
   void see_to_urgent_jobs();
+  // Under mutex_: whether it is urgent, and something is under way that can wait for it.
+  bool goes_first(const Job& job) const;
   void refresh_priorities();
   void task_ended();
 
@@ -95,7 +97,8 @@ class CompileQueue {
   std::condition_variable idle_;
   std::vector<Job> jobs_;
   size_t tasks_ = 0;
-  size_t less_urgent_ = 0;       // jobs and tasks that run and can wait
+  // Of jobs and tasks that run and can wait, what those come before that they wait for.
+  std::vector<Priority> can_wait_;
   bool sees_to_urgent_ = false;  // a task for urgent jobs is enqueued or running
   bool stopping_ = false;
 };

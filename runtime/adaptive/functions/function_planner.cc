@@ -307,6 +307,7 @@ void FunctionPlanner::compile(Decided decided) {
                                       engine_.clock.now());
   const Hot hot = priority_of(decided.evidence, decided.plan, engine_.policy);
   job.priority = decided.plan.second ? Priority(Later{hot}) : Priority(hot);
+  job.expected_seconds = hot.expected;
   say_plan(decided);
   for (const std::string& line : lines_of(decided.plan, decided.evidence.name))
     say(LogLevel::kInfo, "policy", line);

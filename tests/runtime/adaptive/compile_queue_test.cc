@@ -100,6 +100,32 @@ TEST_F(Queue, HasOneOfThoseThatCanWaitGiveWayToWhatRunsInBaselineCode) {
   EXPECT_FALSE(queue_.right_of_way().is_given());
 }
 
+TEST_F(Queue, CompilesWhatIsShortBesideWhatIsLongAndComesAfterIt) {
+  const unsigned threads = services_.threads().most();
+  begun_ = std::make_unique<std::latch>(threads);
+  for (unsigned i = 0; i < threads; ++i) {
+    Job lengthy = job(kWaits, Hot{.seconds = 0.1});
+    lengthy.expected_seconds = 0.2;
+    queue_.add(std::move(lengthy));
+  }
+  begun_->wait();
+  std::latch hot(1);
+  on_compile_ = [&](uint32_t function) {
+    if (function == 1) hot.count_down();
+  };
+  Job less_hot = job(2, Hot{.seconds = 0.05});
+  queue_.add(std::move(less_hot));
+  queue_.add(job(1, Hot{.seconds = 1}));
+  hot.wait();  // for ever, if it waited for the others
+  {
+    const std::lock_guard lock(mutex_);
+    EXPECT_EQ(compiled_, std::vector<uint32_t>{1}) << "and no other, which comes after them";
+  }
+  may_end_.set_value();
+  queue_.wait_until_idle();
+  EXPECT_EQ(compiled_.size(), 2u + threads);
+}
+
 TEST(RightOfWay, IsNotWaitedForWhileNobodyHasIt) {
   RightOfWay right_of_way;
   EXPECT_EQ(right_of_way.give(), 0);
