@@ -160,7 +160,7 @@ bool compile(Case& c) {
       "{:.0f} of {:.0f} samples in baseline code ({:.1f} ms): compiling gains about {:.1f} ms and costs "
       "{:.1f} ms",
       e.samples_baseline, e.total_samples, 1e3 * e.seconds_baseline, 1e3 * gain_of(c), 1e3 * c.compile_cost);
-  if (plan.early) reason += "; what is to be tried in it is asked later";
+  if (plan.early) reason += kTriedLater;
   if (plan.loop_entries_only) reason += "; was not called again, so only its running loop is compiled";
   return c.answer(Action::kOptimize, std::move(reason));
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "feedback/policy/changes/inline_calls.h"
 #include "feedback/policy/changes/loads.h"
@@ -61,23 +62,13 @@ bool pays_to_observe(Case& c, double gain) {
   return gain > cost;
 }
 
-// Its first code came before it was known what to try in it. Is it known by now, and worth a compile?
 bool knows_what_to_try(Case& c) {
   const FunctionEvidence& e = c.e;
-  if (!e.early || !c.config.optimize || !may_compile_again(e, c.config)) return false;
-  const double samples = e.samples_baseline + e.samples_optimized;
-  if (samples < c.config.min_samples_with_stalls) return false;
-  FunctionPlan tried;
-  tried.candidates = propose_all(c);
-  const double saved = e.seconds_since_published * may_save(tried, e);
-  if (saved <= 0 || saved < e.price_of_trying * compile_seconds(e, c.config)) return false;
-  c.plan.candidates = std::move(tried.candidates);
-  c.plan.second = true;
+  if (!e.early || !c.config.optimize || !may_compile_again(e, c.config) ||
+      !ask_what_to_try(c, e.samples_baseline + e.samples_optimized, e.seconds_since_published, e))
+    return false;
   c.plan.osr_loops = plan_osr_loops(e, c.config);
-  return c.answer(
-      Action::kReoptimize,
-      fmt::format("by {:.0f} samples of its baseline code and its first code, trials may save {:.1f} ms",
-                  samples, 1e3 * saved));
+  return true;
 }
 
 // Is it called again, of which only a running loop was compiled?
@@ -227,6 +218,21 @@ uint32_t earned_compiles(double seconds_run, const PolicyConfig& config) {
   const double earned =
       config.follow_shifts && config.seconds_per_compile > 0 ? seconds_run / config.seconds_per_compile : 0;
   return std::min(config.max_later_compiles, static_cast<uint32_t>(std::min(earned, 1e6)));
+}
+
+bool ask_what_to_try(Case& c, double samples, double seconds, const FunctionEvidence& function) {
+  if (samples < c.config.min_samples_with_stalls) return false;
+  std::vector<Candidate> nothing = std::exchange(c.plan.candidates, propose_all(c));
+  const double saved = seconds * may_save(c.plan, function);
+  if (saved <= 0 || saved < function.price_of_trying * compile_seconds(c.e, c.config)) {
+    c.plan.candidates = std::move(nothing);
+    return false;
+  }
+  c.plan.second = true;
+  return c.answer(
+      Action::kReoptimize,
+      fmt::format("by {:.0f} samples of its baseline code and its first code, trials may save {:.1f} ms",
+                  samples, 1e3 * saved));
 }
 
 bool ask_whether_it_moved(Case& c) {

@@ -454,7 +454,7 @@ FunctionPlan Nests::first_compile(int32_t root) const {
       // Its first code runs without what is to be tried in it anyhow. What is waited for is seen while that is compiled, and in it.
       c.plan.nest = loop.loop;
       c.plan.early = true;
-      return answer(Action::kOptimize, words + "; what is to be tried in it is asked later");
+      return answer(Action::kOptimize, words + std::string(kTriedLater));
     }
   c.plan.candidates = without_split(propose_all(c));
   c.plan.nest = loop.loop;
@@ -466,17 +466,10 @@ std::optional<FunctionPlan> Nests::what_to_try(int32_t root) const {
   const LoopEvidence& loop = e_.loops[root];
   if (!loop.early || !may_be_replaced(root)) return std::nullopt;
   const FunctionEvidence view = view_of(root);
-  const double samples = function_samples(view, config_);
-  if (samples < config_.min_samples_with_stalls) return std::nullopt;
   Case c(view, config_);
-  c.plan.candidates = propose_all(c);
   c.plan.nest = loop.loop;
-  const double saved = loop.seconds_run_optimized * may_save(c.plan, e_);
-  if (saved <= 0 || saved < e_.price_of_trying * compile_seconds(view, config_)) return std::nullopt;
-  c.answer(Action::kReoptimize,
-           fmt::format("by {:.0f} samples of its baseline code and its first code, trials may save {:.1f} ms",
-                       samples, 1e3 * saved));
-  c.plan.second = true;
+  if (!ask_what_to_try(c, function_samples(view, config_), loop.seconds_run_optimized, e_))
+    return std::nullopt;
   return plan_of(c, root);
 }
 

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <span>
+#include <string_view>
 
 #include "feedback/policy/changes/change_policy.h"
 #include "feedback/policy/policy.h"
@@ -51,6 +52,10 @@ std::optional<Wait> wants_more(const FunctionEvidence& e, const PolicyConfig& co
 // loop. A function may take a small part of the time, between calls of others. It is not waited for as long as it takes to run
 // that long itself.
 std::optional<std::string> wants_its_next_call(const FunctionEvidence& e, const PolicyConfig& config);
+// What a plan says of first code that came before it was known what to try in it.
+inline constexpr std::string_view kTriedLater = "; what is to be tried in it is asked later";
+// Of such code: is it known by now, and worth a compile? `samples` of baseline code and it; `seconds` that it ran; `function`: that it is of.
+bool ask_what_to_try(Case& c, double samples, double seconds, const FunctionEvidence& function);
 // Is there a stall that nobody has tried to remove? Answers in any case.
 bool ask_for_new_stalls(Case& c);
 // Do its calls go elsewhere by now, or its time? Then the plan says what to do about it.

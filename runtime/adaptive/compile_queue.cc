@@ -240,6 +240,7 @@ void CompileQueue::run_urgent_jobs() {
       job = take_first(true);
       if (!job) return urgent.end();
     }
+    job->can_wait = false;  // it would wait for itself
     run_job(std::move(*job));
   }
 }

@@ -67,8 +67,7 @@ struct Job {
   }
   // Takes so long to compile that what is short and comes before it does not wait for that.
   bool is_long() const { return expected_seconds > kLongCompileSeconds; }
-  // Twice what a loop's own code may take (PolicyConfig::most_nest_seconds). A function of 8 KiB of code took 190 ms, and a loop that got
-  // hot meanwhile 160 ms in baseline code.
+  // Twice what a loop's own code may take (PolicyConfig::most_nest_seconds).
   static constexpr double kLongCompileSeconds = 0.06;
 };
 

@@ -127,10 +127,11 @@ bool FunctionPlanner::is_worth_asking(const feedback::FunctionCounts& counts, bo
 
 bool FunctionPlanner::was_just_asked(const wasm::Module* module, uint32_t function,
                                      const feedback::FunctionCounts& counts, EngineClock::Time now) {
-  Asked& asked = asked_[{module, function}];
+  const auto [entry, is_new] = asked_.try_emplace({module, function});
+  Asked& asked = entry->second;
   const double samples = counts.run_samples_baseline + counts.run_samples_optimized;
   const double more = std::clamp(kMoreSamples * asked.samples, 1.0, engine_.policy.min_samples);
-  if (asked.samples >= 0 && samples - asked.samples < more && asked.entered == counts.entered &&
+  if (!is_new && samples - asked.samples < more && asked.entered == counts.entered &&
       now - asked.at < (asked.waits ? kAskedWaiting : kAskedAnyhow)) {
     waits_ |= asked.waits;
     return true;

@@ -78,7 +78,7 @@ class FunctionPlanner {
   SamplingGovernor& governor_;
   struct Asked {
     EngineClock::Time at;
-    double samples = -1;  // of its whole run; -1: not asked yet
+    double samples = 0;  // of its whole run
     feedback::Entered entered = feedback::Entered::kUnknown;
     bool waits = false;  // was the answer
   };
