@@ -21,9 +21,12 @@ class CallsInLoops {
   // Each callee with each of its loops once, by callee. None that may not be inlined for its loads
   // (jit/wasm/loop_nests.h), nor one that calls itself, which would be inlined for its first call alone.
   const std::vector<Call>& calls() const { return calls_; }
+  // Whether the function itself does, in a loop or not.
+  bool calls_itself() const { return calls_itself_; }
 
  private:
   std::vector<Call> calls_;
+  bool calls_itself_ = false;
 };
 
 }  // namespace hindsight::feedback

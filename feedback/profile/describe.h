@@ -82,6 +82,7 @@ void describe(A& a, LoadEvidence& l) {
   a.count("address_span_bytes", l.address_span_bytes);
   a.count("distinct_pages", l.distinct_pages);
   a.flag("in_loop", l.in_loop);
+  if (a.has("in_recursion", l.in_recursion)) a.flag("in_recursion", l.in_recursion);
   if (a.has("seconds_since_rejected", l.seconds_since_rejected != 0 || l.share_when_rejected != 0)) {
     a.number("seconds_since_rejected", l.seconds_since_rejected);
     a.number("share_when_rejected", l.share_when_rejected);

@@ -37,6 +37,8 @@ struct LoadEvidence {
   uint64_t distinct_pages = 0;         // 4 KiB pages among the addresses seen (exact up to kMaxPagesSeen)
   // Inside a loop of the function (or in a body inlined into it): else no address can run ahead of it.
   bool in_loop = true;
+  // The function calls itself by name, so the load may be of a node that one read before leads to, whether or not it is in a loop.
+  bool in_recursion = false;
   double stall_samples_recent =
       0;  // of those in optimized code, the last second's, about; see samples_recent
   // About the last change of the load that was tried and taken back. How long ago that was (CPU time of the function),

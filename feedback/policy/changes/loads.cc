@@ -80,7 +80,8 @@ bool is_hopeless(const LoadEvidence& load, const FunctionEvidence& e, const Poli
     const CalleeEvidence* const callee = callee_of(load, e);
     if (!callee || !is_worth_inlining(*callee, e, config)) return true;
   }
-  return !load.in_loop || is_cached(load, config) || (load.is_store && !stands_out(load, e, config));
+  return (!load.in_loop && !load.in_recursion) || is_cached(load, config) ||
+         (load.is_store && !stands_out(load, e, config));
 }
 
 double recent_share(const LoadEvidence& load, const FunctionEvidence& e, const PolicyConfig& config) {
@@ -191,7 +192,9 @@ void LoadPolicy::propose(const FunctionEvidence& e, const PolicyConfig& config,
     }
   };
   propose_each([&](const LoadEvidence& load) {
-    return in_use(e.changes.state({kind_, load.load})) || is_worth_trying(load, stalls, e, config);
+    if (in_use(e.changes.state({kind_, load.load}))) return true;
+    // In a recursion alone nothing is searched, and no way is remembered.
+    return (load.in_loop || kind_ == jit::ChangeKind::kPrefetch) && is_worth_trying(load, stalls, e, config);
   });
   if (proposed > 0) propose_each([&](const LoadEvidence& load) { return joins(load, stalls, e); });
 }

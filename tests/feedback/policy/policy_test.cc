@@ -183,6 +183,23 @@ TEST(Policy, NeitherWaitsNorAsksForAPrefetchOfALoadOutsideOfLoops) {
   EXPECT_TRUE(listed(plan, kPrefetch).empty());
 }
 
+TEST(Policy, AsksForAPrefetchAloneOfALoadOutsideOfLoopsInAFunctionThatCallsItself) {
+  FunctionEvidence e = hot_function(20);
+  e.optimized = e.early = true;
+  e.optimize_count = 1;
+  e.samples_optimized = 80;
+  e.seconds_optimized = e.seconds_since_published = 0.02;
+  e.price_of_trying = 0.2;
+  e.loads.push_back(stalling_load(90, 60));
+  e.loads.back().in_loop = false;
+  e.loads.back().in_recursion = true;
+  const FunctionPlan plan = decide(e, {});
+  EXPECT_EQ(listed(plan, kPrefetch).size(), 1u);
+  EXPECT_TRUE(listed(plan, jit::ChangeKind::kInterleave).empty());
+  EXPECT_TRUE(listed(plan, jit::ChangeKind::kJumpPointers).empty());
+  EXPECT_TRUE(listed(plan, jit::ChangeKind::kSpeculate).empty());
+}
+
 TEST(Policy, AsksForTheLoadsOfACalleeThatStallsInTheLoopThatCallsIt) {
   // It ran twice as long as its caller, and waited half of that for a load.
   const auto calling = [](double stalled) {

@@ -53,6 +53,20 @@ void stall(Profile& profile, FuncIndex function, int times) {
   }
 }
 
+TEST(Callees, ALoadOfAFunctionThatCallsItselfIsInItsRecursion) {
+  const std::shared_ptr<const wasm::Module> module = module_of(kCalling);
+  Profile profile(module);
+  stall(profile, kDeep, 10);
+  stall(profile, kFirstCallee, 10);
+  const FunctionEvidence deep = profile.evidence(kDeep);
+  ASSERT_EQ(deep.loads.size(), 1u);
+  EXPECT_TRUE(deep.loads[0].in_recursion);
+  EXPECT_FALSE(deep.loads[0].in_loop);
+  const FunctionEvidence first = profile.evidence(kFirstCallee);
+  ASSERT_EQ(first.loads.size(), 1u);
+  EXPECT_FALSE(first.loads[0].in_recursion);
+}
+
 TEST(Callees, ALoadInNoLoopOfItsFunctionIsEvidenceAboutTheLoopsThatCallIt) {
   const std::shared_ptr<const wasm::Module> module = module_of(kCalling);
   Profile profile(module);

@@ -24,7 +24,8 @@ ProfileFile example() {
                               .addresses = 18,
                               .address_span_bytes = 1 << 20,
                               .distinct_pages = 200,
-                              .in_loop = false});
+                              .in_loop = false,
+                              .in_recursion = true});
   e.evidence.loads.push_back({.load = WasmOffset(80),
                               .stall_samples = 10,
                               .stall_samples_optimized = 3,

@@ -253,6 +253,7 @@ std::string place_name(const wasm::Module& module, WasmOffset at) {
   const std::optional<FuncIndex> function = module.function_at(at);
   std::string name = "an unknown place";
   if (!function || module.is_imported(*function)) return name;
+  if (at.value + 1 == module.body(*function).end.value) return "all of " + module.function_name(*function);
   for_each_place(module, *function, [&](std::string_view what, uint32_t n, WasmOffset place) {
     if (place == at)
       name = std::string(what) + " " + std::to_string(n) + " of " + module.function_name(*function);

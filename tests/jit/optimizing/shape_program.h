@@ -44,7 +44,7 @@ struct ShapeProgram {
 // Fails the test where a head cannot be read.
 ShapeProgram read_shape_program(const std::string& text);
 
-// "load 1 of f": how the head of a program names an instruction, and its answer does.
+// "load 1 of f": how the head of a program names an instruction, and its answer does. "all of f": the last byte of its body.
 std::string place_name(const wasm::Module& module, WasmOffset at);
 
 }  // namespace hindsight::jit::testing

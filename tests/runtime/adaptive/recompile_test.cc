@@ -212,15 +212,25 @@ TEST(Recompile, ForTrialsEndsBeforeCodeGenerationWhereNoneIsPossible) {
     }
     into(level, topic, line);
   };
-  auto engine = Engine::create(config).value();
-  auto module = load(*engine, kChain);
-  code = static_cast<const rt::ModuleHandle&>(*module).code().get();
-  Linker linker(*engine);
-  auto instance = linker.instantiate(module).value();
-  ASSERT_TRUE(instance->call("link", std::array{Value::i32(kNodes)}));
-  int32_t at = 0;
-  for (const Patience patience; patience.lasts() && log.count(kEnded) == 0;)
-    at = instance->call("walk", std::array{Value::i32(at), Value::i32(kSteps)}).value()[0].as_i32();
+  std::shared_ptr<Engine> engine;
+  std::shared_ptr<const Module> module;
+  std::optional<Linker> linker;
+  std::shared_ptr<Instance> instance;
+  for (const Patience patience; patience.lasts() && log.count(kEnded) == 0;) {
+    // On a busy machine its first code may come so late that all is known by then, and is asked for with it: another go.
+    const size_t gone_wrong = log.count("not possible");
+    instance.reset();
+    linker.reset();
+    module.reset();
+    engine = Engine::create(config).value();
+    module = load(*engine, kChain);
+    code = static_cast<const rt::ModuleHandle&>(*module).code().get();
+    instance = linker.emplace(*engine).instantiate(module).value();
+    ASSERT_TRUE(instance->call("link", std::array{Value::i32(kNodes)}));
+    int32_t at = 0;
+    while (patience.lasts() && log.count(kEnded) == 0 && log.count("not possible") == gone_wrong)
+      at = instance->call("walk", std::array{Value::i32(at), Value::i32(kSteps)}).value()[0].as_i32();
+  }
   ASSERT_NE(log.count(kEnded), 0u) << log.text();
   engine->wait_for_compiles();
   {

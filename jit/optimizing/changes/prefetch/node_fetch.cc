@@ -1,14 +1,12 @@
 #include "jit/optimizing/changes/prefetch/node_fetch.h"
 
-#include <llvm/IR/Operator.h>
-#include <llvm/IR/PatternMatch.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <utility>
 
 #include "jit/optimizing/changes/cache_line.h"
 #include "jit/optimizing/changes/prefetch/access_bytes.h"
+#include "jit/optimizing/changes/prefetch/address_origins.h"
 #include "jit/optimizing/changes/prefetch/prefetch_parameters.h"
 
 namespace hindsight::jit::optimizing {
@@ -22,76 +20,18 @@ bool is_near(const std::set<int64_t>& places, int64_t place) {
   return at != places.end() && *at < place + kNearInANodeBytes;
 }
 
-// A value that an address is so many bytes behind, or more.
-struct Origin {
-  const Value* value = nullptr;
-  int64_t offset = 0;
-  bool is_element = false;
-  bool is_carried = false;
-};
-
 // Goes back from an address through sums, and phis: those of walks, and what others begin with. Ends where `is_link` says so.
-template <typename IsLink>
 std::vector<Origin> trace(const Value* address, const llvm::LoopInfo& loops,
-                          const std::set<const llvm::Loop*>& walked, const IsLink& is_link) {
-  using namespace llvm::PatternMatch;
-  std::vector<Origin> found;
-  llvm::SmallVector<Origin, 8> rest{{.value = address}};
-  llvm::SmallPtrSet<const Value*, 16> seen;
-  while (!rest.empty() && seen.size() < kMostStepsToANode) {
-    const Origin at = rest.back();
-    rest.pop_back();
-    if (llvm::isa<llvm::Constant>(at.value) || !seen.insert(at.value).second) continue;
-    if (is_link(*at.value)) {
-      found.push_back(at);
-      continue;
-    }
-    const auto from = [&](const Value* value, int64_t bytes = 0, bool further = false, bool carried = false) {
-      rest.push_back({value, at.offset + bytes, at.is_element || further, at.is_carried || carried});
-    };
-    const auto sum = [&](const Value* one, const Value* other) {
-      const auto* const number = llvm::dyn_cast<llvm::ConstantInt>(other);
-      if (number == nullptr) return from(one, 0, true);
-      if (number->getValue().getSignificantBits() <= 32) from(one, number->getSExtValue());
-    };
-    auto* const value = const_cast<Value*>(at.value);
-    const Value *left = nullptr, *right = nullptr;
-    if (const auto* step = llvm::dyn_cast<llvm::GEPOperator>(value)) {
-      if (!is_of_bytes(*step)) continue;
-      // A memory's base may have a constant added to it before an index is. All that varies is the index then.
-      int64_t bytes = 0;
-      const Value* base = step->getPointerOperand();
-      for (const auto* inner = llvm::dyn_cast<llvm::GEPOperator>(base);
-           inner && is_of_bytes(*inner) && llvm::isa<llvm::ConstantInt>(inner->getOperand(1));
-           inner = llvm::dyn_cast<llvm::GEPOperator>(base)) {
-        bytes += llvm::cast<llvm::ConstantInt>(inner->getOperand(1))->getSExtValue();
-        base = inner->getPointerOperand();
-      }
-      if (llvm::isa<llvm::GEPOperator, llvm::PHINode>(base)) {
-        sum(step->getPointerOperand(), step->getOperand(1));
-        from(step->getOperand(1), 0, true);
-      } else {
-        from(step->getOperand(1), bytes);
-      }
-    } else if (match(value, m_AddLike(m_Value(left), m_Value(right)))) {
-      sum(left, right);
-      sum(right, left);
-    } else if (match(value, m_ZExtOrSExt(m_Value(left))) || match(value, m_Trunc(m_Value(left))) ||
-               match(value, m_Freeze(m_Value(left)))) {
-      from(left);
-    } else if (const auto* select = llvm::dyn_cast<llvm::SelectInst>(value)) {
-      from(select->getTrueValue());
-      from(select->getFalseValue());
-    } else if (const auto* phi = llvm::dyn_cast<llvm::PHINode>(value)) {
-      const llvm::Loop* const its = loops.getLoopFor(phi->getParent());
-      const bool is_header = its != nullptr && its->getHeader() == phi->getParent();
-      const bool is_walk = is_header && walked.contains(its);
-      for (unsigned i = 0; i < phi->getNumIncomingValues(); ++i)
-        if (!is_header || is_walk || !its->contains(phi->getIncomingBlock(i)))
-          from(phi->getIncomingValue(i), 0, is_header && !is_walk, is_walk);
-    }
-  }
-  return found;
+                          const std::set<const llvm::Loop*>& walked,
+                          llvm::function_ref<bool(const Value&)> is_link) {
+  return origins_of(*address, is_link, [&](const llvm::PHINode& phi, FollowIncoming incoming) {
+    const llvm::Loop* const its = loops.getLoopFor(phi.getParent());
+    const bool is_header = its != nullptr && its->getHeader() == phi.getParent();
+    const bool is_walk = is_header && walked.contains(its);
+    for (unsigned i = 0; i < phi.getNumIncomingValues(); ++i)
+      if (!is_header || is_walk || !its->contains(phi.getIncomingBlock(i)))
+        incoming(*phi.getIncomingValue(i), is_header && !is_walk, is_walk);
+  });
 }
 
 }  // namespace

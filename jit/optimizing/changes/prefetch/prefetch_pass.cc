@@ -12,6 +12,7 @@
 #include "jit/optimizing/changes/fetch_text.h"
 #include "jit/optimizing/changes/prefetch/prefetch_code.h"
 #include "jit/optimizing/changes/prefetch/prefetch_parameters.h"
+#include "jit/optimizing/changes/prefetch/recursion_code.h"
 #include "jit/optimizing/versions/cell_code.h"
 #include "jit/optimizing/versions/loop_walk.h"
 
@@ -131,6 +132,11 @@ std::string why_too_short(const llvm::Loop& loop) {
                      expected_turns(loop));
 }
 
+std::string recursion_words(const RecursionFetch& fetch) {
+  return "the recursion's nodes, " + std::to_string(fetch.links.size()) +
+         (fetch.links.size() == 1 ? " that is" : " that are") + " known once the one before is there";
+}
+
 // One load or store with its slice, and the loop that is had twice for it.
 struct Found {
   Slot* slot = nullptr;
@@ -145,6 +151,7 @@ class Placer {
       : changes_(changes),
         ir_(changes.ir),
         function_(function),
+        analyses_(analyses),
         loops_(analyses.getResult<llvm::LoopAnalysis>(function)),
         dominators_(analyses.getResult<llvm::DominatorTreeAnalysis>(function)),
         evolution_(analyses.getResult<llvm::ScalarEvolutionAnalysis>(function)) {}
@@ -158,6 +165,8 @@ class Placer {
       for (LoopWork& work : group.works) work.places = find_record_places(*work.loop, work.slices, loops_);
     // Trip counts come first, while the analyses are true. Next are versions of loops and strips, which need the analyses
     // no more but for the loops' own blocks. The rest comes last: outer and inner loops may both have work.
+    for (auto& [node, work] : recursions_)
+      choose_places(work, dominators_, loops_, analyses_.getResult<llvm::BlockFrequencyAnalysis>(function_));
     std::vector<Backedges> backedges;
     for (const LoopWork& work : works_)
       backedges.push_back(emit_backedges(*work.loop, dominators_, evolution_,
@@ -177,6 +186,7 @@ class Placer {
         emit_prefetches(changes_, function_, work, cell, backedges[i]);
       }
     }
+    for (const auto& [node, work] : recursions_) emit_recursion_fetches(changes_, function_, work);
   }
 
  private:
@@ -190,6 +200,7 @@ class Placer {
         add_carried_words(ir_, function_, *loop, loops_, evolution_, words);
     std::vector<Found> all;
     std::optional<NodeWalks> walks;
+    std::optional<RecursionNodes> recursion;
     for (const auto& [slot, access] : asked) {
       auto slice = find_prefetch_slice(ir_, *access, loops_, evolution_, slot->setting(), words);
       if (!slice || is_doubtful(*slice)) {
@@ -203,6 +214,13 @@ class Placer {
           slice = slice_of(*access, std::move(*node));
         else if (node)
           slice = std::unexpected("the address is in a node of a walk that no loop here begins anew");
+      }
+      if (!slice || is_doubtful(*slice)) {
+        if (!recursion) recursion.emplace(ir_, function_);
+        if (auto fetch = recursion->fetch_for(*access)) {
+          place(*slot, *access, std::move(*fetch));
+          continue;
+        }
       }
       if (slice && !has_one_base(ir_, *slice))
         slice = std::unexpected("the address is not based on one memory");
@@ -301,6 +319,26 @@ class Placer {
     work->slices.push_back(std::move(found.slice));
     work->slots.push_back(found.slot);
   }
+
+  // In the function, which stands for a loop of which each call is an iteration. Its body's last byte is what it is known by: no loop
+  // begins there.
+  void place(Slot& slot, Instruction& access, RecursionFetch fetch) {
+    const LoopPlace place{.loop = WasmOffset(ir_.wasm.body(ir_.request.function).end.value - 1),
+                          .around = wasm_loops_around(ir_.wasm, ir_.position_of(access)),
+                          .loads = {}};
+    const auto claim = changes_.claim(slot, place);
+    if (!claim) return slot.wait(claim.error());
+    if (slot.is_elsewhere(*claim)) return;
+    if (!slot.answer.is_applied()) {
+      slot.apply(*claim, recursion_words(fetch));
+      slot.answer.slice_loads = static_cast<uint32_t>(fetch.links.size());
+      slot.answer.has_distance = false;
+    }
+    RecursionWork& work = recursions_.try_emplace(fetch.node, RecursionWork{.claim = *claim}).first->second;
+    work.cell = changes_.cell_of(*claim, slot);
+    work.fetches.push_back({.access = &access, .what = std::move(fetch)});
+  }
+
   VersionedWorks& group_of(llvm::Loop& loop, const LoopClaim& claim) {
     const auto found = std::ranges::find(groups_, &loop, &VersionedWorks::loop);
     return found != groups_.end() ? *found : groups_.emplace_back(VersionedWorks{&loop, claim});
@@ -309,11 +347,13 @@ class Placer {
   ChangeSet& changes_;
   IrModule& ir_;
   llvm::Function& function_;
+  llvm::FunctionAnalysisManager& analyses_;
   llvm::LoopInfo& loops_;
   llvm::DominatorTree& dominators_;
   llvm::ScalarEvolution& evolution_;
   std::vector<LoopWork> works_;  // of loops in strips, and of those that look at their cell in each iteration
   std::vector<VersionedWorks> groups_;
+  std::map<size_t, RecursionWork> recursions_;  // by node
 };
 
 }  // namespace

@@ -1,0 +1,156 @@
+#include "jit/optimizing/changes/prefetch/recursion_fetch.h"
+
+#include <llvm/IR/InstIterator.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "jit/optimizing/changes/cache_line.h"
+#include "jit/optimizing/changes/prefetch/access_bytes.h"
+#include "jit/optimizing/changes/prefetch/prefetch_parameters.h"
+
+namespace hindsight::jit::optimizing {
+namespace {
+
+using llvm::Instruction;
+using llvm::Value;
+
+void follow_all(const llvm::PHINode& phi, FollowIncoming incoming) {
+  for (const Value* value : phi.incoming_values()) incoming(*value, false, false);
+}
+
+// Does it go through an array?
+bool is_stepped(const llvm::PHINode& phi) {
+  return llvm::any_of(phi.incoming_values(), [&](const Value* value) {
+    return llvm::any_of(origins_of(
+                            *value, [&](const Value& other) { return &other == &phi; }, follow_all),
+                        [](const Origin& origin) { return origin.offset != 0 || origin.is_element; });
+  });
+}
+
+}  // namespace
+
+// The arguments and loads that it comes from.
+std::vector<Origin> RecursionNodes::pointers_of(const Value& address) const {
+  return origins_of(
+      address, [](const Value& value) { return llvm::isa<llvm::Argument, llvm::LoadInst>(value); },
+      [&](const llvm::PHINode& phi, FollowIncoming incoming) {
+        const auto [known, is_new] = stepped_.try_emplace(&phi, false);
+        if (is_new) known->second = is_stepped(phi);
+        for (const Value* value : phi.incoming_values()) incoming(*value, known->second, false);
+      },
+      Summands::kFew);
+}
+
+RecursionNodes::RecursionNodes(const IrModule& ir, const llvm::Function& function) : ir_(ir) {
+  if (ir.wasm.memories.size() != 1) return;
+  std::vector<const llvm::CallInst*> calls;
+  std::vector<const llvm::PHINode*> phis;
+  for (const Instruction& instruction : llvm::instructions(function)) {
+    if (const auto* call = llvm::dyn_cast<llvm::CallInst>(&instruction);
+        call && call->getCalledFunction() == &function)
+      calls.push_back(call);
+    else if (const auto* phi = llvm::dyn_cast<llvm::PHINode>(&instruction);
+             phi && phi->getType()->isIntegerTy())
+      phis.push_back(phi);
+  }
+  if (calls.empty()) return;
+  // A call at the end may have become a loop.
+  std::map<const llvm::Argument*, std::vector<const Value*>> joined;
+  for (const llvm::PHINode* phi : phis)
+    for (const Origin& origin : pointers_of(*phi))
+      if (const auto* argument = llvm::dyn_cast<llvm::Argument>(origin.value);
+          argument && origin.offset == 0 && !origin.is_element)
+        joined[argument].push_back(phi);
+  for (const llvm::Argument& argument : function.args()) {
+    if (!argument.getType()->isIntegerTy(32) && !argument.getType()->isIntegerTy(64)) continue;
+    std::vector<const Value*> nexts = joined[&argument];
+    for (const llvm::CallInst* call : calls) nexts.push_back(call->getArgOperand(argument.getArgNo()));
+    Node node{.argument = &argument};
+    while (find_links(node, nexts)) {
+    }
+    if (!node.loaded.empty()) nodes_.push_back(std::move(node));
+  }
+  if (!nodes_.empty()) find_fields(function);
+}
+
+bool RecursionNodes::is_of_guest(const Instruction& access) const {
+  return llvm::isa<llvm::LoadInst, llvm::StoreInst>(access) && !access.isVolatile() &&
+         !ir_.is_of(access, IrModule::World::kRuntime) && !ir_.is_of(access, IrModule::World::kCells);
+}
+
+// Whether there are more than before: a field of a further node is known for one once that node is. `nexts`: what may be further nodes.
+bool RecursionNodes::find_links(Node& node, const std::vector<const Value*>& nexts) const {
+  bool has_more = false;
+  for (const Value* value : nexts) {
+    for (const Origin& next : pointers_of(*value)) {
+      const auto* const load = llvm::dyn_cast<llvm::LoadInst>(next.value);
+      if (load == nullptr || !is_of_guest(*load) || next.offset != 0 || next.is_element) continue;
+      if (load->getType() != node.argument->getType() || node.loaded.contains(load)) continue;
+      const Places places = places_in(node, *load);
+      if (places.at.empty()) continue;
+      node.loaded.insert(load);
+      (places.is_element ? node.arrays : node.links).insert(places.at.begin(), places.at.end());
+      has_more = true;
+    }
+  }
+  return has_more;
+}
+
+RecursionNodes::Places RecursionNodes::places_in(const Node& node, const Instruction& access) const {
+  Places places;
+  for (const Origin& origin : pointers_of(*llvm::getLoadStorePointerOperand(&access))) {
+    if (origin.value != node.argument && !node.loaded.contains(origin.value)) continue;
+    if (std::abs(origin.offset) > kMostNodeBytes) return {};
+    places.at.insert(origin.offset);
+    places.is_element |= origin.is_element;
+  }
+  return places;
+}
+
+void RecursionNodes::find_fields(const llvm::Function& function) {
+  for (const Instruction& instruction : llvm::instructions(function)) {
+    if (!is_of_guest(instruction)) continue;
+    for (Node& node : nodes_) {
+      const Places places = places_in(node, instruction);
+      node.fields.insert(places.at.begin(), places.at.end());
+      if (!places.at.empty()) node.end = std::max(node.end, *places.at.rbegin() + bytes_of(instruction));
+    }
+  }
+}
+
+std::vector<int64_t> RecursionNodes::links_of(const Node& node) const {
+  std::set<int64_t> links = node.links;
+  const int64_t bytes = node.argument->getType()->getIntegerBitWidth() / 8;
+  for (const int64_t begin : node.arrays) {
+    const auto next = node.fields.upper_bound(begin);
+    const int64_t most = begin + static_cast<int64_t>(kMostFurtherNodes) * bytes;
+    const int64_t end = next == node.fields.end() ? most : std::min(*next, most);
+    for (int64_t at = begin; at < end; at += bytes) links.insert(at);
+  }
+  std::vector<int64_t> all(links.begin(), links.end());
+  if (all.size() > kMostFurtherNodes) all.resize(kMostFurtherNodes);
+  return all;
+}
+
+std::optional<RecursionFetch> RecursionNodes::fetch_for(const Instruction& access) const {
+  for (size_t i = 0; i < nodes_.size(); ++i) {
+    const Node& node = nodes_[i];
+    const Places places = places_in(node, access);
+    if (places.at.size() != 1 || places.is_element) continue;
+    const int64_t place = *places.at.begin();
+    RecursionFetch fetch{
+        .node = i, .place = place, .address = node.argument->getType(), .links = links_of(node)};
+    // All of it may lie in two lines.
+    const int64_t begin = *node.fields.begin();
+    if (node.end - begin <= kLineBytes)
+      fetch.fetched = {begin, node.end - 1};
+    else
+      fetch.fetched = {place};
+    for (const Value* load : node.loaded) fetch.loads.push_back(llvm::cast<Instruction>(load));
+    return fetch;
+  }
+  return std::nullopt;
+}
+
+}  // namespace hindsight::jit::optimizing

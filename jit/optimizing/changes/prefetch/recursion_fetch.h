@@ -1,0 +1,74 @@
+// What a function reads of nodes that it calls itself with: the nodes of a tree, as people go down it. All that is known of where
+// it goes next stands in the node that it is at, so all further nodes are fetched as soon as that one is there:
+//
+//   visit(node):
+//     key = load node[8]                     // stalls
+//     for each child in (node[0], node[4]):
+//       prefetch child[8]
+//     ...
+//     visit(node[0])                         // meanwhile node[4]'s comes
+//     visit(node[4])
+//
+// So nothing is computed ahead, and there is no distance. After C.-K. Luk and T. Mowry, "Compiler-Based Prefetching for Recursive Data
+// Structures", ASPLOS 1996: greedy prefetching. Which fields lead to further nodes is read from what the function calls itself with;
+// siblings in a list are such as well.
+#pragma once
+
+#include <llvm/IR/Instructions.h>
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "jit/optimizing/changes/prefetch/address_origins.h"
+#include "jit/optimizing/ir/ir_module.h"
+
+namespace hindsight::jit::optimizing {
+
+struct RecursionFetch {
+  size_t node = 0;                  // which of the function's: an argument
+  int64_t place = 0;                // of the access, bytes from the node
+  llvm::Type* address = nullptr;    // of a node
+  std::vector<int64_t> links = {};  // where in the node the addresses of further ones are
+  std::vector<int64_t> fetched =
+      {};  // bytes from those: both ends, or where a node is large the access alone
+  std::vector<const llvm::Instruction*> loads = {};  // of these addresses
+};
+
+// The nodes of a function with one memory.
+class RecursionNodes {
+ public:
+  RecursionNodes(const IrModule& ir, const llvm::Function& function);
+  // Empty: it is in no node that the function calls itself with.
+  std::optional<RecursionFetch> fetch_for(const llvm::Instruction& access) const;
+
+ private:
+  struct Node {
+    const llvm::Argument* argument = nullptr;
+    std::set<const llvm::Value*> loaded = {};  // further nodes, by loads
+    std::set<int64_t> links = {};
+    std::set<int64_t> arrays = {};  // where one of links begins
+    std::set<int64_t> fields = {};  // what is read or written of it
+    int64_t end = 0;                // of the last one
+  };
+  // Where an access may be in a node. Empty: elsewhere, or anywhere.
+  struct Places {
+    std::set<int64_t> at = {};
+    bool is_element = false;  // of arrays that begin there
+  };
+
+  std::vector<Origin> pointers_of(const llvm::Value& address) const;
+  bool is_of_guest(const llvm::Instruction& access) const;
+  bool find_links(Node& node, const std::vector<const llvm::Value*>& nexts) const;
+  void find_fields(const llvm::Function& function);
+  std::vector<int64_t> links_of(const Node& node) const;
+  Places places_in(const Node& node, const llvm::Instruction& access) const;
+
+  const IrModule& ir_;
+  std::vector<Node> nodes_;
+  mutable std::map<const llvm::PHINode*, bool> stepped_ = {};  // what is known of them
+};
+
+}  // namespace hindsight::jit::optimizing
