@@ -75,6 +75,7 @@ const kUnits = {
   string_intern: (n) => [4, 1, n],
   inverted_index: (n) => [2, 40, 20, n],
   kd_tree: (n) => [10, n, 1],
+  barnes_hut: (n) => [1, n],
   bvh_rays: (n) => [20, 1, ...pictureOf(n)],
   event_queue: (n) => [10, 5, 2 * n],
   record_sort: (n) => [1, 2, 2, n],
