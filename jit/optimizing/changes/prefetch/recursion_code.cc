@@ -96,7 +96,10 @@ void choose_places(RecursionWork& work, const llvm::DominatorTree& dominators, c
     const auto often = [&](const Instruction& of) {
       return static_cast<double>(frequencies.getBlockFreq(of.getParent()).getFrequency());
     };
-    if (often(*later) < kMostNodesThatLeadOn * often(*first.access)) first.before = later;
+    if (often(*later) >= kMostNodesThatLeadOn * often(*first.access)) continue;
+    // What stands there by now may be gone when other changes have been made: the end of a block in front of a loop is.
+    llvm::Type* const flag = llvm::Type::getInt1Ty(later->getContext());
+    first.before = new llvm::FreezeInst(llvm::PoisonValue::get(flag), "", later->getIterator());
   }
 }
 
@@ -106,6 +109,7 @@ void emit_recursion_fetches(ChangeSet& changes, llvm::Function& function, const 
   for (const RecursionWork::Fetch& fetch : work.fetches) {
     emit_fetch(fetch, changes.ir, function, cell, location);
     cell.emit_countdown(llvm::ConstantInt::get(changes.ir.i32, 1), fetch.access->getNextNode(), location);
+    if (fetch.before != nullptr) fetch.before->eraseFromParent();
   }
 }
 

@@ -26,7 +26,8 @@ struct RecursionWork {
   struct Fetch {
     llvm::Instruction* access = nullptr;
     RecursionFetch what = {};
-    llvm::Instruction* before = nullptr;  // where it is done; null: right behind the access
+    llvm::Instruction* before =
+        nullptr;  // where it is done, a mark that goes then; null: right behind the access
   };
   std::vector<Fetch> fetches = {};
 };

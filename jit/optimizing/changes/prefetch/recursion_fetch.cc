@@ -142,11 +142,11 @@ std::optional<RecursionFetch> RecursionNodes::fetch_for(const Instruction& acces
     RecursionFetch fetch{
         .node = i, .place = place, .address = node.argument->getType(), .links = links_of(node)};
     // All of it may lie in two lines.
-    const int64_t begin = *node.fields.begin();
-    if (node.end - begin <= kLineBytes)
-      fetch.fetched = {begin, node.end - 1};
-    else
+    const int64_t begin = *node.fields.begin(), last = node.end - 1;
+    if (last - begin < kNearInANodeBytes || last - begin >= kLineBytes)
       fetch.fetched = {place};
+    else
+      fetch.fetched = {begin, last};
     for (const Value* load : node.loaded) fetch.loads.push_back(llvm::cast<Instruction>(load));
     return fetch;
   }

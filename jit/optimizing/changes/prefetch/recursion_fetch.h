@@ -28,13 +28,14 @@
 namespace hindsight::jit::optimizing {
 
 struct RecursionFetch {
-  size_t node = 0;                  // which of the function's: an argument
-  int64_t place = 0;                // of the access, bytes from the node
-  llvm::Type* address = nullptr;    // of a node
-  std::vector<int64_t> links = {};  // where in the node the addresses of further ones are
-  std::vector<int64_t> fetched =
-      {};  // bytes from those: both ends, or where a node is large the access alone
-  std::vector<const llvm::Instruction*> loads = {};  // of these addresses
+  size_t node = 0;                // which of the function's: an argument
+  int64_t place = 0;              // of the access, bytes from the node
+  llvm::Type* address = nullptr;  // of a node
+  // Where in the node the addresses of further ones are, and which loads of the program read them.
+  std::vector<int64_t> links = {};
+  std::vector<const llvm::Instruction*> loads = {};
+  // What is fetched of those: both ends, or the access alone where all of a node is near it or in several lines.
+  std::vector<int64_t> fetched = {};
 };
 
 // The nodes of a function with one memory.
