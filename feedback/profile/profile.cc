@@ -867,6 +867,7 @@ FunctionEvidence Profile::evidence(FuncIndex function) const {
     evidence.samples_left_behind = std::max(0.0, counts.samples_baseline - *counts.samples_when_published);
     evidence.seconds_left_behind = std::max(0.0, counts.seconds_baseline - *counts.seconds_when_published);
   }
+  const bool calls_itself = calls_in_loops(function).calls_itself();
   for (const auto& [offset, load] : counts.loads) {
     LoadEvidence e;
     e.load = WasmOffset(offset);
@@ -879,7 +880,7 @@ FunctionEvidence Profile::evidence(FuncIndex function) const {
                 std::any_of(body.loops.begin(), body.loops.end(), [&](const wasm::LoopInfo& loop) {
                   return loop.offset <= e.load && e.load < loop.end;
                 });
-    e.in_recursion = calls_in_loops(function).calls_itself();
+    e.in_recursion = calls_itself;
     e.stall_samples_recent = load.stall_recent;
     if (rejections_of(counts.changes, e.load) > 0) {
       e.seconds_since_rejected = std::max(0.0, counts.run_seconds() - load.run_seconds_when_rejected);

@@ -21,14 +21,10 @@ namespace {
 llvm::SmallVector<int64_t, 4> numbers_of(const Value& value) {
   using namespace llvm::PatternMatch;
   const llvm::APInt *one = nullptr, *other = nullptr;
-  const Value* inside = nullptr;
   auto* const at = const_cast<Value*>(&value);
-  if (match(at, m_ZExtOrSExt(m_Value(inside))) && llvm::isa<llvm::SelectInst>(inside)) {
-    auto* const select = const_cast<Value*>(inside);
-    if (match(select, m_Select(m_Value(), m_APInt(one), m_APInt(other))) && one->isNonNegative() &&
-        other->isNonNegative())
-      return {one->getSExtValue(), other->getSExtValue()};
-  }
+  if (match(at, m_ZExtOrSExt(m_Select(m_Value(), m_APInt(one), m_APInt(other)))) && one->isNonNegative() &&
+      other->isNonNegative())
+    return {one->getSExtValue(), other->getSExtValue()};
   if (match(at, m_Select(m_Value(), m_APInt(one), m_APInt(other)))) {
     if (one->getSignificantBits() > 32 || other->getSignificantBits() > 32) return {};
     return {one->getSExtValue(), other->getSExtValue()};
@@ -49,6 +45,11 @@ llvm::SmallVector<int64_t, 4> numbers_of(const Value& value) {
 }
 
 }  // namespace
+
+bool is_of_guest(const IrModule& ir, const llvm::Instruction& access) {
+  return llvm::isa<llvm::LoadInst, llvm::StoreInst>(access) && !access.isVolatile() &&
+         !ir.is_of(access, IrModule::World::kRuntime) && !ir.is_of(access, IrModule::World::kCells);
+}
 
 std::vector<Origin> origins_of(
     const Value& address, llvm::function_ref<bool(const Value&)> is_origin,

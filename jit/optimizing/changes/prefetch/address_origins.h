@@ -7,7 +7,12 @@
 #include <cstdint>
 #include <vector>
 
+#include "jit/optimizing/ir/ir_module.h"
+
 namespace hindsight::jit::optimizing {
+
+// A load or store of the program's, which may stall.
+bool is_of_guest(const IrModule& ir, const llvm::Instruction& access);
 
 // A value that an address is so many bytes behind, or more.
 struct Origin {

@@ -69,11 +69,6 @@ bool NodeWalks::is_repeated(const Walk& walk) const {
   return false;
 }
 
-bool NodeWalks::is_of_guest(const Instruction& access) const {
-  return llvm::isa<llvm::LoadInst, llvm::StoreInst>(access) && !access.isVolatile() &&
-         !ir_.is_of(access, IrModule::World::kRuntime) && !ir_.is_of(access, IrModule::World::kCells);
-}
-
 void NodeWalks::find_walks(llvm::Loop& loop) {
   if (loop.getLoopLatch() == nullptr) return;
   const std::set<const llvm::Loop*> walked{&loop};
@@ -81,7 +76,7 @@ void NodeWalks::find_walks(llvm::Loop& loop) {
     if (loops_.getLoopFor(block) != &loop) continue;
     for (Instruction& instruction : *block) {
       auto* const load = llvm::dyn_cast<llvm::LoadInst>(&instruction);
-      if (load == nullptr || !is_of_guest(*load)) continue;
+      if (load == nullptr || !is_of_guest(ir_, *load)) continue;
       if (!load->getType()->isIntegerTy(32) && !load->getType()->isIntegerTy(64)) continue;
       const auto* const base =
           llvm::dyn_cast<Instruction>(llvm::getUnderlyingObject(load->getPointerOperand(), 0));
@@ -108,7 +103,7 @@ void NodeWalks::find_walks(llvm::Loop& loop) {
 void NodeWalks::find_fields(const llvm::Loop& outermost) {
   for (const llvm::BasicBlock* block : outermost.blocks()) {
     for (const Instruction& instruction : *block) {
-      if (!is_of_guest(instruction)) continue;
+      if (!is_of_guest(ir_, instruction)) continue;
       const std::optional<Place> place = place_of(instruction);
       if (!place) continue;
       Walk& walk = walks_[place->walk];

@@ -66,7 +66,6 @@ class NodeWalks {
   void find_walks(llvm::Loop& loop);
   bool is_repeated(const Walk& walk) const;
   void find_fields(const llvm::Loop& outermost);
-  bool is_of_guest(const llvm::Instruction& access) const;
 
   const IrModule& ir_;
   const llvm::LoopInfo& loops_;

@@ -10,6 +10,7 @@
 #include <algorithm>
 
 #include "jit/optimizing/changes/fetch_text.h"
+#include "jit/optimizing/changes/prefetch/address_origins.h"
 #include "jit/optimizing/changes/prefetch/prefetch_code.h"
 #include "jit/optimizing/changes/prefetch/prefetch_parameters.h"
 #include "jit/optimizing/changes/prefetch/recursion_code.h"
@@ -106,12 +107,6 @@ bool length_is_looked_up(const llvm::Loop& loop) {
     // Else a search or a chain, not a counted row.
   }
   return false;
-}
-
-// A load or store of the guest's.
-bool may_stall(const IrModule& ir, const Instruction& instruction) {
-  return llvm::isa<llvm::LoadInst, llvm::StoreInst>(instruction) && !instruction.isVolatile() &&
-         !ir.is_of(instruction, IrModule::World::kRuntime) && !ir.is_of(instruction, IrModule::World::kCells);
 }
 
 // Is it known to iterate a few times only, or is that looked up anew each time?
@@ -255,7 +250,7 @@ class Placer {
     for (Slot& slot : changes_.of(ChangeKind::kPrefetch)) {
       if (slot.answer.waits()) continue;
       for (Instruction& instruction : llvm::instructions(function_)) {
-        if (!may_stall(ir_, instruction)) continue;
+        if (!is_of_guest(ir_, instruction)) continue;
         const llvm::DILocation* const position = ir_.position_of(instruction);
         if (position && position->getLine() == slot.at().value) asked.emplace_back(&slot, &instruction);
       }

@@ -45,7 +45,7 @@
 // on the copy with carries it along, stage by stage. A loop without strips does the same whenever it finds that
 // its copy is not as far ahead as the cell says.
 //
-// See prefetch_slice.h for how the slice is found, and node_fetch.h for what is done without one. Loops without slices are left as they were.
+// See prefetch_slice.h for how the slice is found, and node_fetch.h and recursion_fetch.h for what is done without one. Loops without slices are left as they were.
 #pragma once
 
 #include <llvm/IR/PassManager.h>

@@ -74,18 +74,13 @@ RecursionNodes::RecursionNodes(const IrModule& ir, const llvm::Function& functio
   if (!nodes_.empty()) find_fields(function);
 }
 
-bool RecursionNodes::is_of_guest(const Instruction& access) const {
-  return llvm::isa<llvm::LoadInst, llvm::StoreInst>(access) && !access.isVolatile() &&
-         !ir_.is_of(access, IrModule::World::kRuntime) && !ir_.is_of(access, IrModule::World::kCells);
-}
-
 // Whether there are more than before: a field of a further node is known for one once that node is. `nexts`: what may be further nodes.
 bool RecursionNodes::find_links(Node& node, const std::vector<const Value*>& nexts) const {
   bool has_more = false;
   for (const Value* value : nexts) {
     for (const Origin& next : pointers_of(*value)) {
       const auto* const load = llvm::dyn_cast<llvm::LoadInst>(next.value);
-      if (load == nullptr || !is_of_guest(*load) || next.offset != 0 || next.is_element) continue;
+      if (load == nullptr || !is_of_guest(ir_, *load) || next.offset != 0 || next.is_element) continue;
       if (load->getType() != node.argument->getType() || node.loaded.contains(load)) continue;
       const Places places = places_in(node, *load);
       if (places.at.empty()) continue;
@@ -110,7 +105,7 @@ RecursionNodes::Places RecursionNodes::places_in(const Node& node, const Instruc
 
 void RecursionNodes::find_fields(const llvm::Function& function) {
   for (const Instruction& instruction : llvm::instructions(function)) {
-    if (!is_of_guest(instruction)) continue;
+    if (!is_of_guest(ir_, instruction)) continue;
     for (Node& node : nodes_) {
       const Places places = places_in(node, instruction);
       node.fields.insert(places.at.begin(), places.at.end());

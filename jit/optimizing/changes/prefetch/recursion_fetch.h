@@ -61,7 +61,6 @@ class RecursionNodes {
   };
 
   std::vector<Origin> pointers_of(const llvm::Value& address) const;
-  bool is_of_guest(const llvm::Instruction& access) const;
   bool find_links(Node& node, const std::vector<const llvm::Value*>& nexts) const;
   void find_fields(const llvm::Function& function);
   std::vector<int64_t> links_of(const Node& node) const;
