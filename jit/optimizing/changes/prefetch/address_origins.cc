@@ -1,50 +1,18 @@
 #include "jit/optimizing/changes/prefetch/address_origins.h"
 
 #include <llvm/ADT/SmallSet.h>
-#include <llvm/Analysis/ValueTracking.h>
 #include <llvm/IR/Operator.h>
 #include <llvm/IR/PatternMatch.h>
-#include <llvm/Support/KnownBits.h>
 
 #include <utility>
 
 #include "jit/optimizing/changes/prefetch/access_bytes.h"
+#include "jit/optimizing/changes/prefetch/address_terms.h"
 #include "jit/optimizing/changes/prefetch/prefetch_parameters.h"
 
 namespace hindsight::jit::optimizing {
 
 using llvm::Value;
-
-namespace {
-
-// All that it may be, if that is few; else nothing.
-llvm::SmallVector<int64_t, 4> numbers_of(const Value& value) {
-  using namespace llvm::PatternMatch;
-  const llvm::APInt *one = nullptr, *other = nullptr;
-  auto* const at = const_cast<Value*>(&value);
-  if (match(at, m_ZExtOrSExt(m_Select(m_Value(), m_APInt(one), m_APInt(other)))) && one->isNonNegative() &&
-      other->isNonNegative())
-    return {one->getSExtValue(), other->getSExtValue()};
-  if (match(at, m_Select(m_Value(), m_APInt(one), m_APInt(other)))) {
-    if (one->getSignificantBits() > 32 || other->getSignificantBits() > 32) return {};
-    return {one->getSExtValue(), other->getSExtValue()};
-  }
-  if (!value.getType()->isIntegerTy() || value.getType()->getIntegerBitWidth() > 64) return {};
-  const auto* const instruction = llvm::dyn_cast<llvm::Instruction>(at);
-  if (instruction == nullptr) return {};
-  const llvm::KnownBits known = llvm::computeKnownBits(at, instruction->getModule()->getDataLayout());
-  const llvm::APInt unknown = ~(known.Zero | known.One);
-  if (unknown.popcount() > 2 || unknown.getActiveBits() > 16 || known.One.getActiveBits() > 16) return {};
-  llvm::SmallVector<int64_t, 4> numbers;
-  const auto open = unknown.getZExtValue(), fixed = known.One.getZExtValue();
-  // All subsets of the bits that are not known.
-  for (uint64_t bits = open;; bits = (bits - 1) & open) {
-    numbers.push_back(static_cast<int64_t>(fixed | bits));
-    if (bits == 0) return numbers;
-  }
-}
-
-}  // namespace
 
 bool is_of_guest(const IrModule& ir, const llvm::Instruction& access) {
   return llvm::isa<llvm::LoadInst, llvm::StoreInst>(access) && !access.isVolatile() &&

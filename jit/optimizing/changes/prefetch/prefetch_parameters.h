@@ -55,6 +55,7 @@ inline constexpr int64_t kNearInANodeBytes = 32;
 inline constexpr int64_t kUnknownArrayBytes = 2 * kLineBytes;
 inline constexpr int64_t kMostArrayBytes = 8 * kLineBytes;
 inline constexpr int64_t kMostNodeBytes = 4096;
+inline constexpr int64_t kLeastNodeBytes = 4;
 inline constexpr size_t kMostPlacesOfANode = 10;
 inline constexpr size_t kMostLinksOfANode = 4;
 inline constexpr size_t kMostStepsToANode = 64;
@@ -218,6 +219,10 @@ inline constexpr std::array kPrefetchParameters = [] {
       Constant{"kMostArrayBytes",
                kMostArrayBytes,
                {kBytes, kBound, "and so much of one whose next field is further away"}},
+      Constant{"kLeastNodeBytes",
+               kLeastNodeBytes,
+               {kBytes, kBound,
+                "takes what moves an address by less to be no index of a node: one field has so much"}},
       Constant{"kMostNodeBytes",
                kMostNodeBytes,
                {kBytes, kDerived,

@@ -44,6 +44,14 @@ Instruction* place_before(const std::vector<const Instruction*>& loads, const In
   return end;
 }
 
+// Where a node with another index begins, from an access to one.
+Value* element(llvm::IRBuilder<>& b, Value* at_access, Value& index, const RecursionFetch& its) {
+  const auto wide = [&](Value* narrow) { return b.CreateSExtOrTrunc(narrow, b.getInt64Ty()); };
+  Value* const between = b.CreateSub(wide(&index), wide(its.index));
+  Value* const bytes = b.CreateMul(between, b.getInt64(static_cast<uint64_t>(its.scale)));
+  return further_by(b, b.CreateGEP(b.getInt8Ty(), at_access, bytes), -its.place);
+}
+
 void emit_fetch(const RecursionWork::Fetch& fetch, IrModule& ir, llvm::Function& function,
                 const CellCode& cell, const llvm::DebugLoc& location) {
   const RecursionFetch& its = fetch.what;
@@ -66,11 +74,12 @@ void emit_fetch(const RecursionWork::Fetch& fetch, IrModule& ir, llvm::Function&
     llvm::LoadInst* const next =
         ir.mark(b.CreateAlignedLoad(its.address, place, llvm::Align(1)), IrModule::World::kMemory);
     tell_origin(ir, *next, *fetch.access);
-    Value* const node = b.CreateGEP(ir.i8, base, b.CreateZExt(next, ir.i64));
+    Value* const node = its.scale == 0 ? b.CreateGEP(ir.i8, base, b.CreateZExt(next, ir.i64))
+                                       : element(b, at_access, *next, its);
     for (const int64_t at : its.fetched) {
       Value* fetched = further_by(b, node, at);
-      // With 64 bits it may lead anywhere, and what is not the guest's is not to be fetched.
-      if (!its.address->isIntegerTy(32)) fetched = memory.clamp(b, fetched, 0, 1);
+      // It may lead anywhere with 64 bits or an index, and what is not the guest's is not to be fetched.
+      if (its.scale != 0 || !its.address->isIntegerTy(32)) fetched = memory.clamp(b, fetched, 0, 1);
       tell_origin(ir, *fetch_line(b, fetched), *fetch.access);
     }
   }
@@ -107,7 +116,9 @@ void emit_recursion_fetches(ChangeSet& changes, llvm::Function& function, const 
   const CellCode cell(changes.ir, function, work.cell);
   const llvm::DebugLoc location = loop_location(changes.ir, function, work.claim.loop());
   for (const RecursionWork::Fetch& fetch : work.fetches) {
-    emit_fetch(fetch, changes.ir, function, cell, location);
+    // Another change may have done away with the index.
+    if (fetch.what.scale == 0 || fetch.what.index != nullptr)
+      emit_fetch(fetch, changes.ir, function, cell, location);
     cell.emit_countdown(llvm::ConstantInt::get(changes.ir.i32, 1), fetch.access->getNextNode(), location);
     if (fetch.before != nullptr) fetch.before->eraseFromParent();
   }

@@ -28,6 +28,22 @@ bool is_stepped(const llvm::PHINode& phi) {
   });
 }
 
+// What an array's address comes from.
+bool may_be_base(const AddressTerms::Term& term) {
+  return term.times == 1 && llvm::isa<llvm::Argument, llvm::LoadInst>(term.value);
+}
+
+// The same address, or read from the same place.
+bool is_same_base(const Value* one, const Value* other) {
+  if (one == other) return true;
+  const auto* const load = llvm::dyn_cast_or_null<llvm::LoadInst>(one);
+  const auto* const again = llvm::dyn_cast_or_null<llvm::LoadInst>(other);
+  if (load == nullptr || again == nullptr) return false;
+  const AddressTerms at = terms_of(*load->getPointerOperand()), then = terms_of(*again->getPointerOperand());
+  return at.is_whole && then.is_whole && at.constant == then.constant &&
+         std::ranges::is_permutation(at.terms, then.terms);
+}
+
 }  // namespace
 
 // The arguments and loads that it comes from.
@@ -53,6 +69,8 @@ RecursionNodes::RecursionNodes(const IrModule& ir, const llvm::Function& functio
     else if (const auto* phi = llvm::dyn_cast<llvm::PHINode>(&instruction);
              phi && phi->getType()->isIntegerTy())
       phis.push_back(phi);
+    else if (is_of_guest(ir, instruction))
+      accesses_.push_back(&instruction);
   }
   if (calls.empty()) return;
   // A call at the end may have become a loop.
@@ -66,12 +84,40 @@ RecursionNodes::RecursionNodes(const IrModule& ir, const llvm::Function& functio
     if (!argument.getType()->isIntegerTy(32) && !argument.getType()->isIntegerTy(64)) continue;
     std::vector<const Value*> nexts = joined[&argument];
     for (const llvm::CallInst* call : calls) nexts.push_back(call->getArgOperand(argument.getArgNo()));
-    Node node{.argument = &argument};
-    while (find_links(node, nexts)) {
-    }
-    if (!node.loaded.empty()) nodes_.push_back(std::move(node));
+    add_node({.argument = &argument}, nexts);
+    for (const Pool& pool : pools_of(argument)) add_node({.argument = &argument, .pool = pool}, nexts);
   }
-  if (!nodes_.empty()) find_fields(function);
+  if (!nodes_.empty()) find_fields();
+}
+
+void RecursionNodes::add_node(Node node, const std::vector<const Value*>& nexts) {
+  while (find_links(node, nexts)) {
+  }
+  if (!node.loaded.empty()) nodes_.push_back(std::move(node));
+}
+
+// Of which arrays it is an index, by the accesses of elements.
+std::vector<RecursionNodes::Pool> RecursionNodes::pools_of(const llvm::Argument& argument) const {
+  std::vector<Pool> pools;
+  for (const Instruction* access : accesses_) {
+    const AddressTerms sum = terms_of(*llvm::getLoadStorePointerOperand(access));
+    if (!sum.is_whole) continue;
+    for (const AddressTerms::Term& term : sum.terms) {
+      if (term.times < kLeastNodeBytes || term.times > kMostNodeBytes) continue;
+      const bool is_its = llvm::any_of(pointers_of(*term.value),
+                                       [&](const Origin& origin) { return origin.value == &argument; });
+      if (!is_its) continue;
+      const auto base = std::ranges::find_if(sum.terms, may_be_base);
+      const Pool pool{.scale = term.times,
+                      .base = base == sum.terms.end() ? nullptr : base->value,
+                      .constant = sum.constant};
+      const bool is_known = llvm::any_of(pools, [&](const Pool& other) {
+        return other.scale == pool.scale && is_same_base(other.base, pool.base);
+      });
+      if (!is_known) pools.push_back(pool);
+    }
+  }
+  return pools;
 }
 
 // Whether there are more than before: a field of a further node is known for one once that node is. `nexts`: what may be further nodes.
@@ -93,8 +139,10 @@ bool RecursionNodes::find_links(Node& node, const std::vector<const Value*>& nex
 }
 
 RecursionNodes::Places RecursionNodes::places_in(const Node& node, const Instruction& access) const {
+  const Value& address = *llvm::getLoadStorePointerOperand(&access);
+  if (node.pool) return places_in_pool(node, address);
   Places places;
-  for (const Origin& origin : pointers_of(*llvm::getLoadStorePointerOperand(&access))) {
+  for (const Origin& origin : pointers_of(address)) {
     if (origin.value != node.argument && !node.loaded.contains(origin.value)) continue;
     if (std::abs(origin.offset) > kMostNodeBytes) return {};
     places.at.insert(origin.offset);
@@ -103,13 +151,54 @@ RecursionNodes::Places RecursionNodes::places_in(const Node& node, const Instruc
   return places;
 }
 
-void RecursionNodes::find_fields(const llvm::Function& function) {
-  for (const Instruction& instruction : llvm::instructions(function)) {
-    if (!is_of_guest(ir_, instruction)) continue;
+// Arrays that lie where the program was linked to are one pool if their elements have one size: there, fields lie far apart.
+RecursionNodes::Places RecursionNodes::places_in_pool(const Node& node, const Value& address) const {
+  const AddressTerms sum = terms_of(address);
+  if (!sum.is_whole) return {};
+  Places places;
+  std::set<int64_t> at_nodes;  // of the index
+  std::set<int64_t> further{sum.constant - node.pool->constant};
+  const Value* base = nullptr;
+  for (const AddressTerms::Term& term : sum.terms) {
+    if (term.times == node.pool->scale && places.index == nullptr) {
+      for (const Origin& origin : pointers_of(*term.value)) {
+        if (origin.value != node.argument && !node.loaded.contains(origin.value)) continue;
+        at_nodes.insert(origin.offset * node.pool->scale);
+        places.is_element |= origin.is_element;
+      }
+      if (!at_nodes.empty()) {
+        places.index = term.value;
+        continue;
+      }
+    }
+    const std::vector<int64_t> few = numbers_of(*term.value);
+    if (!few.empty()) {
+      std::set<int64_t> all;
+      for (const int64_t bytes : further)
+        for (const int64_t number : few) all.insert(bytes + number * term.times);
+      further = std::move(all);
+    } else if (base == nullptr && may_be_base(term)) {
+      base = term.value;
+    } else {
+      places.is_element = true;
+    }
+  }
+  if (!is_same_base(base, node.pool->base)) return {};
+  for (const int64_t node_bytes : at_nodes) {
+    for (const int64_t bytes : further) {
+      if (base != nullptr && std::abs(node_bytes + bytes) > kMostNodeBytes) return {};
+      places.at.insert(node_bytes + bytes);
+    }
+  }
+  return places;
+}
+
+void RecursionNodes::find_fields() {
+  for (const Instruction* access : accesses_) {
     for (Node& node : nodes_) {
-      const Places places = places_in(node, instruction);
+      const Places places = places_in(node, *access);
       node.fields.insert(places.at.begin(), places.at.end());
-      if (!places.at.empty()) node.end = std::max(node.end, *places.at.rbegin() + bytes_of(instruction));
+      if (!places.at.empty()) node.end = std::max(node.end, *places.at.rbegin() + bytes_of(*access));
     }
   }
 }
@@ -134,8 +223,12 @@ std::optional<RecursionFetch> RecursionNodes::fetch_for(const Instruction& acces
     const Places places = places_in(node, access);
     if (places.at.size() != 1 || places.is_element) continue;
     const int64_t place = *places.at.begin();
-    RecursionFetch fetch{
-        .node = i, .place = place, .address = node.argument->getType(), .links = links_of(node)};
+    RecursionFetch fetch{.node = i,
+                         .place = place,
+                         .address = node.argument->getType(),
+                         .scale = node.pool ? node.pool->scale : 0,
+                         .index = const_cast<Value*>(places.index),
+                         .links = links_of(node)};
     // All of it may lie in two lines.
     const int64_t begin = *node.fields.begin(), last = node.end - 1;
     if (last - begin < kNearInANodeBytes || last - begin >= kLineBytes)

@@ -9,12 +9,15 @@
 //     visit(node[0])                         // meanwhile node[4]'s comes
 //     visit(node[4])
 //
+// Nodes may also be elements of an array, and what leads from one to the next an index: then node[i] is array[node].field.
+//
 // So nothing is computed ahead, and there is no distance. After C.-K. Luk and T. Mowry, "Compiler-Based Prefetching for Recursive Data
 // Structures", ASPLOS 1996: greedy prefetching. Which fields lead to further nodes is read from what the function calls itself with;
 // siblings in a list are such as well.
 #pragma once
 
 #include <llvm/IR/Instructions.h>
+#include <llvm/IR/ValueHandle.h>
 
 #include <cstdint>
 #include <map>
@@ -23,6 +26,7 @@
 #include <vector>
 
 #include "jit/optimizing/changes/prefetch/address_origins.h"
+#include "jit/optimizing/changes/prefetch/address_terms.h"
 #include "jit/optimizing/ir/ir_module.h"
 
 namespace hindsight::jit::optimizing {
@@ -30,7 +34,10 @@ namespace hindsight::jit::optimizing {
 struct RecursionFetch {
   size_t node = 0;                // which of the function's: an argument
   int64_t place = 0;              // of the access, bytes from the node
-  llvm::Type* address = nullptr;  // of a node
+  llvm::Type* address = nullptr;  // of a node, or its index
+  // An index: how many bytes from one node to that which comes behind it, and what the access has.
+  int64_t scale = 0;  // 0: it is an address
+  llvm::WeakTrackingVH index = {};
   // Where in the node the addresses of further ones are, and which loads of the program read them.
   std::vector<int64_t> links = {};
   std::vector<const llvm::Instruction*> loads = {};
@@ -46,8 +53,15 @@ class RecursionNodes {
   std::optional<RecursionFetch> fetch_for(const llvm::Instruction& access) const;
 
  private:
+  // What nodes are elements of, where their indices are known: constant + base + index * scale.
+  struct Pool {
+    int64_t scale = 0;
+    const llvm::Value* base = nullptr;  // an argument or a load; null: there is none
+    int64_t constant = 0;               // of a field's address
+  };
   struct Node {
     const llvm::Argument* argument = nullptr;
+    std::optional<Pool> pool = {};             // empty: the argument is an address
     std::set<const llvm::Value*> loaded = {};  // further nodes, by loads
     std::set<int64_t> links = {};
     std::set<int64_t> arrays = {};  // where one of links begins
@@ -57,16 +71,21 @@ class RecursionNodes {
   // Where an access may be in a node. Empty: elsewhere, or anywhere.
   struct Places {
     std::set<int64_t> at = {};
-    bool is_element = false;  // of arrays that begin there
+    bool is_element = false;             // of arrays that begin there
+    const llvm::Value* index = nullptr;  // the node's, if it has one
   };
 
   std::vector<Origin> pointers_of(const llvm::Value& address) const;
+  std::vector<Pool> pools_of(const llvm::Argument& argument) const;
+  void add_node(Node node, const std::vector<const llvm::Value*>& nexts);
   bool find_links(Node& node, const std::vector<const llvm::Value*>& nexts) const;
-  void find_fields(const llvm::Function& function);
+  void find_fields();
   std::vector<int64_t> links_of(const Node& node) const;
   Places places_in(const Node& node, const llvm::Instruction& access) const;
+  Places places_in_pool(const Node& node, const llvm::Value& address) const;
 
   const IrModule& ir_;
+  std::vector<const llvm::Instruction*> accesses_;  // of the program's
   std::vector<Node> nodes_;
   mutable std::map<const llvm::PHINode*, bool> stepped_ = {};  // what is known of them
 };
