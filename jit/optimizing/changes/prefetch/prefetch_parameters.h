@@ -59,7 +59,9 @@ inline constexpr int64_t kLeastNodeBytes = 4;
 inline constexpr size_t kMostPlacesOfANode = 10;
 inline constexpr size_t kMostLinksOfANode = 4;
 inline constexpr size_t kMostStepsToANode = 64;
-inline constexpr size_t kMostFurtherNodes = 8;       // recursion_fetch.h
+inline constexpr size_t kMostFurtherNodes = 8;  // recursion_fetch.h
+inline constexpr int64_t kMostRowStepBytes = 64;
+inline constexpr int64_t kNodesAheadInARow = 3;
 inline constexpr double kMostNodesThatLeadOn = 0.6;  // recursion_code.h
 
 inline constexpr std::array kPrefetchParameters = [] {
@@ -241,6 +243,14 @@ inline constexpr std::array kPrefetchParameters = [] {
                kMostFurtherNodes,
                {kCount, kBound,
                 "fetches so many of the nodes that a recursion may go to from one: those of an octree"}},
+      Constant{"kMostRowStepBytes",
+               kMostRowStepBytes,
+               {kBytes, kBound,
+                "takes what is further apart to be no row of a node's children, but fields of elements"}},
+      Constant{
+          "kNodesAheadInARow",
+          kNodesAheadInARow,
+          {kCount, kMeasured, "fetches so many nodes of a row ahead of the one that the recursion goes to"}},
       Constant{"kMostNodesThatLeadOn",
                kMostNodesThatLeadOn,
                {kShare, kMeasured,

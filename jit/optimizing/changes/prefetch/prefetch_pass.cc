@@ -128,8 +128,12 @@ std::string why_too_short(const llvm::Loop& loop) {
 }
 
 std::string recursion_words(const RecursionFetch& fetch) {
-  return "the recursion's nodes, " + std::to_string(fetch.links.size()) +
-         (fetch.links.size() == 1 ? " that is" : " that are") + " known once the one before is there";
+  std::string words = "the recursion's nodes";
+  if (!fetch.links.empty())
+    words += ", " + std::to_string(fetch.links.size()) +
+             (fetch.links.size() == 1 ? " that is" : " that are") + " known once the one before is there";
+  if (!fetch.rows.empty()) words += ", the next " + std::to_string(kNodesAheadInARow) + " of a row with each";
+  return words;
 }
 
 // One load or store with its slice, and the loop that is had twice for it.
@@ -211,7 +215,7 @@ class Placer {
           slice = std::unexpected("the address is in a node of a walk that no loop here begins anew");
       }
       if (!slice || is_doubtful(*slice)) {
-        if (!recursion) recursion.emplace(ir_, function_);
+        if (!recursion) recursion.emplace(ir_, function_, loops_);
         if (auto fetch = recursion->fetch_for(*access)) {
           place(*slot, *access, std::move(*fetch));
           continue;

@@ -44,46 +44,82 @@ Instruction* place_before(const std::vector<const Instruction*>& loads, const In
   return end;
 }
 
-// Where a node with another index begins, from an access to one.
-Value* element(llvm::IRBuilder<>& b, Value* at_access, Value& index, const RecursionFetch& its) {
-  const auto wide = [&](Value* narrow) { return b.CreateSExtOrTrunc(narrow, b.getInt64Ty()); };
-  Value* const between = b.CreateSub(wide(&index), wide(its.index));
-  Value* const bytes = b.CreateMul(between, b.getInt64(static_cast<uint64_t>(its.scale)));
-  return further_by(b, b.CreateGEP(b.getInt8Ty(), at_access, bytes), -its.place);
-}
+// Fetches that a switch turns on.
+class FetchCode {
+ public:
+  // In front of `rest`. `at_node`: an access to a node.
+  FetchCode(IrModule& ir, const CellCode& cell, Instruction* rest, const llvm::DebugLoc& location,
+            const RecursionWork::Fetch& at_node)
+      : ir_(ir),
+        its_(at_node.what),
+        access_(*at_node.access),
+        b_(rest),
+        memory_(ir, *rest->getFunction(), location) {
+    b_.SetCurrentDebugLocation(location);
+    Value* const is_on = b_.CreateIsNotNull(cell.load(b_, kCellEnabled));
+    Instruction* const end = llvm::SplitBlockAndInsertIfThen(is_on, rest, false, ir.likely);
+    end->setDebugLoc(location);
+    b_.SetInsertPoint(end);
+    b_.SetCurrentDebugLocation(location);
+    // An access has been, so the memory has a page.
+    memory_.use_memory(b_, 0);
+  }
 
-void emit_fetch(const RecursionWork::Fetch& fetch, IrModule& ir, llvm::Function& function,
-                const CellCode& cell, const llvm::DebugLoc& location) {
-  const RecursionFetch& its = fetch.what;
-  Instruction* const rest = fetch.before != nullptr ? fetch.before : fetch.access->getNextNode();
-  llvm::IRBuilder<> b(rest);
-  b.SetCurrentDebugLocation(location);
-  Value* const is_on = b.CreateIsNotNull(cell.load(b, kCellEnabled));
-  Instruction* const end = llvm::SplitBlockAndInsertIfThen(is_on, rest, false, ir.likely);
-  end->setDebugLoc(location);
-  b.SetInsertPoint(end);
-  b.SetCurrentDebugLocation(location);
-  Speculation memory(ir, function, location);
-  // An access has been, so the memory has a page.
-  memory.use_memory(b, 0);
-  Value* const at_access = llvm::getLoadStorePointerOperand(fetch.access);
-  Value* const base = llvm::getUnderlyingObject(at_access, 0);
-  const uint64_t bytes = ir.module.getDataLayout().getTypeStoreSize(its.address);
-  for (const int64_t link : its.links) {
-    Value* const place = memory.clamp(b, further_by(b, at_access, link - its.place), 0, bytes);
-    llvm::LoadInst* const next =
-        ir.mark(b.CreateAlignedLoad(its.address, place, llvm::Align(1)), IrModule::World::kMemory);
-    tell_origin(ir, *next, *fetch.access);
-    Value* const node = its.scale == 0 ? b.CreateGEP(ir.i8, base, b.CreateZExt(next, ir.i64))
-                                       : element(b, at_access, *next, its);
-    for (const int64_t at : its.fetched) {
-      Value* fetched = further_by(b, node, at);
-      // It may lead anywhere with 64 bits or an index, and what is not the guest's is not to be fetched.
-      if (its.scale != 0 || !its.address->isIntegerTy(32)) fetched = memory.clamp(b, fetched, 0, 1);
-      tell_origin(ir, *fetch_line(b, fetched), *fetch.access);
+  // The node whose address or index is at `link`. Where it is.
+  Value* add(Value* link) {
+    Value* const base = llvm::getUnderlyingObject(llvm::getLoadStorePointerOperand(&access_), 0);
+    llvm::LoadInst* const next = load(link);
+    Value* const node =
+        its_.scale == 0 ? b_.CreateGEP(ir_.i8, base, b_.CreateZExt(next, ir_.i64)) : element(*next);
+    for (const int64_t at : its_.fetched) fetch(further_by(b_, node, at), its_.scale != 0);
+    return node;
+  }
+  void add_links() {
+    Value* const at_access = llvm::getLoadStorePointerOperand(&access_);
+    for (const int64_t link : its_.links) add(further_by(b_, at_access, link - its_.place));
+  }
+  void add_row(const RecursionRow& row) {
+    Value* const base = llvm::getUnderlyingObject(row.load->getPointerOperand(), 0);
+    for (int64_t ahead = 1; ahead <= kNodesAheadInARow; ++ahead) {
+      Value* const link = element_ahead(b_, row, ahead);
+      if (link == nullptr) return;
+      Value* const node = add(link);
+      // The next one is there by now, unless the row has just been begun.
+      if (ahead != 1 || !row.begin_place) continue;
+      llvm::LoadInst* const begin = load(further_by(b_, node, *row.begin_place));
+      fetch(b_.CreateGEP(ir_.i8, base, b_.CreateZExt(begin, ir_.i64)), false);
     }
   }
-}
+
+ private:
+  llvm::LoadInst* load(Value* place) {
+    const uint64_t bytes = ir_.module.getDataLayout().getTypeStoreSize(its_.address);
+    llvm::LoadInst* const value =
+        ir_.mark(b_.CreateAlignedLoad(its_.address, memory_.clamp(b_, place, 0, bytes), llvm::Align(1)),
+                 IrModule::World::kMemory);
+    tell_origin(ir_, *value, access_);
+    return value;
+  }
+  // It may lead anywhere with 64 bits or an index, and what is not the guest's is not to be fetched.
+  void fetch(Value* place, bool is_by_index) {
+    if (is_by_index || !its_.address->isIntegerTy(32)) place = memory_.clamp(b_, place, 0, 1);
+    tell_origin(ir_, *fetch_line(b_, place), access_);
+  }
+  // Where a node with another index begins, from an access to one.
+  Value* element(Value& index) {
+    const auto wide = [&](Value* narrow) { return b_.CreateSExtOrTrunc(narrow, ir_.i64); };
+    Value* const between = b_.CreateSub(wide(&index), wide(its_.index));
+    Value* const bytes = b_.CreateMul(between, b_.getInt64(static_cast<uint64_t>(its_.scale)));
+    return further_by(b_, b_.CreateGEP(ir_.i8, llvm::getLoadStorePointerOperand(&access_), bytes),
+                      -its_.place);
+  }
+
+  IrModule& ir_;
+  const RecursionFetch& its_;
+  Instruction& access_;
+  llvm::IRBuilder<> b_;
+  Speculation memory_;
+};
 
 }  // namespace
 
@@ -110,15 +146,30 @@ void choose_places(RecursionWork& work, const llvm::DominatorTree& dominators, c
     llvm::Type* const flag = llvm::Type::getInt1Ty(later->getContext());
     first.before = new llvm::FreezeInst(llvm::PoisonValue::get(flag), "", later->getIterator());
   }
+  for (const RecursionWork::Fetch& fetch : work.fetches) {
+    for (const RecursionRow& row : fetch.what.rows) {
+      const bool is_known = llvm::any_of(
+          work.rows, [&](const RecursionWork::Row& other) { return other.what.load == row.load; });
+      // From one index to another is known from an access to a node.
+      if (!is_known && (fetch.what.scale == 0 || dominators.dominates(fetch.access, row.load)))
+        work.rows.push_back({.what = row, .from = &fetch});
+    }
+  }
 }
 
 void emit_recursion_fetches(ChangeSet& changes, llvm::Function& function, const RecursionWork& work) {
   const CellCode cell(changes.ir, function, work.cell);
   const llvm::DebugLoc location = loop_location(changes.ir, function, work.claim.loop());
+  // Another change may have done away with an index.
+  const auto is_known = [](const RecursionFetch& what) { return what.scale == 0 || what.index != nullptr; };
+  for (const RecursionWork::Row& row : work.rows) {
+    if (!is_known(row.from->what)) continue;
+    FetchCode(changes.ir, cell, row.what.load->getNextNode(), location, *row.from).add_row(row.what);
+  }
   for (const RecursionWork::Fetch& fetch : work.fetches) {
-    // Another change may have done away with the index.
-    if (fetch.what.scale == 0 || fetch.what.index != nullptr)
-      emit_fetch(fetch, changes.ir, function, cell, location);
+    Instruction* const rest = fetch.before != nullptr ? fetch.before : fetch.access->getNextNode();
+    if (!fetch.what.links.empty() && is_known(fetch.what))
+      FetchCode(changes.ir, cell, rest, location, fetch).add_links();
     cell.emit_countdown(llvm::ConstantInt::get(changes.ir.i32, 1), fetch.access->getNextNode(), location);
     if (fetch.before != nullptr) fetch.before->eraseFromParent();
   }

@@ -30,6 +30,12 @@ struct RecursionWork {
         nullptr;  // where it is done, a mark that goes then; null: right behind the access
   };
   std::vector<Fetch> fetches = {};
+  // With each node of a row, the next ones.
+  struct Row {
+    RecursionRow what;
+    const Fetch* from = nullptr;  // whose access is in the node whose row it is
+  };
+  std::vector<Row> rows = {};
 };
 
 // Has all that is asked for of a node fetched once, with the first of its accesses: those that no other one always comes before. Where

@@ -58,7 +58,9 @@ std::vector<Origin> RecursionNodes::pointers_of(const Value& address) const {
       Summands::kFew);
 }
 
-RecursionNodes::RecursionNodes(const IrModule& ir, const llvm::Function& function) : ir_(ir) {
+RecursionNodes::RecursionNodes(const IrModule& ir, const llvm::Function& function,
+                               const llvm::LoopInfo& loops)
+    : ir_(ir), loops_(loops) {
   if (ir.wasm.memories.size() != 1) return;
   std::vector<const llvm::CallInst*> calls;
   std::vector<const llvm::PHINode*> phis;
@@ -129,7 +131,11 @@ bool RecursionNodes::find_links(Node& node, const std::vector<const Value*>& nex
       if (load == nullptr || !is_of_guest(ir_, *load) || next.offset != 0 || next.is_element) continue;
       if (load->getType() != node.argument->getType() || node.loaded.contains(load)) continue;
       const Places places = places_in(node, *load);
-      if (places.at.empty()) continue;
+      if (places.at.empty()) {
+        const auto row = row_of(*load, loops_);
+        if (!row) continue;
+        node.rows.emplace(load, *row);
+      }
       node.loaded.insert(load);
       (places.is_element ? node.arrays : node.links).insert(places.at.begin(), places.at.end());
       has_more = true;
@@ -217,25 +223,39 @@ std::vector<int64_t> RecursionNodes::links_of(const Node& node) const {
   return all;
 }
 
+std::vector<RecursionRow> RecursionNodes::rows_of(const Node& node) const {
+  std::vector<RecursionRow> rows;
+  for (const auto& [load, row] : node.rows) {
+    rows.push_back(row);
+    if (row.begin == nullptr) continue;
+    const Places begin = places_in(node, *row.begin);
+    if (begin.at.size() == 1 && !begin.is_element) rows.back().begin_place = *begin.at.begin();
+  }
+  return rows;
+}
+
 std::optional<RecursionFetch> RecursionNodes::fetch_for(const Instruction& access) const {
   for (size_t i = 0; i < nodes_.size(); ++i) {
     const Node& node = nodes_[i];
     const Places places = places_in(node, access);
-    if (places.at.size() != 1 || places.is_element) continue;
-    const int64_t place = *places.at.begin();
-    RecursionFetch fetch{.node = i,
-                         .place = place,
-                         .address = node.argument->getType(),
-                         .scale = node.pool ? node.pool->scale : 0,
-                         .index = const_cast<Value*>(places.index),
-                         .links = links_of(node)};
-    // All of it may lie in two lines.
-    const int64_t begin = *node.fields.begin(), last = node.end - 1;
-    if (last - begin < kNearInANodeBytes || last - begin >= kLineBytes)
-      fetch.fetched = {place};
-    else
-      fetch.fetched = {begin, last};
-    for (const Value* load : node.loaded) fetch.loads.push_back(llvm::cast<Instruction>(load));
+    const bool is_in_row = node.rows.contains(&access) && !node.pool;
+    if (!is_in_row && (places.at.size() != 1 || places.is_element)) continue;
+    RecursionFetch fetch{.node = i, .address = node.argument->getType(), .rows = rows_of(node)};
+    if (!node.fields.empty()) {
+      const int64_t begin = *node.fields.begin(), last = node.end - 1;
+      fetch.place = is_in_row ? begin : *places.at.begin();
+      // All of it may lie in two lines.
+      if (last - begin < kNearInANodeBytes || last - begin >= kLineBytes)
+        fetch.fetched = {fetch.place};
+      else
+        fetch.fetched = {begin, last};
+    }
+    if (is_in_row) return fetch;
+    fetch.scale = node.pool ? node.pool->scale : 0;
+    fetch.index = const_cast<Value*>(places.index);
+    fetch.links = links_of(node);
+    for (const Value* load : node.loaded)
+      if (!node.rows.contains(load)) fetch.loads.push_back(llvm::cast<Instruction>(load));
     return fetch;
   }
   return std::nullopt;

@@ -9,13 +9,16 @@
 //     visit(node[0])                         // meanwhile node[4]'s comes
 //     visit(node[4])
 //
-// Nodes may also be elements of an array, and what leads from one to the next an index: then node[i] is array[node].field.
+// Nodes may also be elements of an array, and what leads from one to the next an index: then node[i] is array[node].field. And what a node
+// leads to may stand in a row elsewhere, which a loop goes through: the next few of the row are fetched with each, and of the
+// next one where its own row begins.
 //
 // So nothing is computed ahead, and there is no distance. After C.-K. Luk and T. Mowry, "Compiler-Based Prefetching for Recursive Data
 // Structures", ASPLOS 1996: greedy prefetching. Which fields lead to further nodes is read from what the function calls itself with;
 // siblings in a list are such as well.
 #pragma once
 
+#include <llvm/Analysis/LoopInfo.h>
 #include <llvm/IR/Instructions.h>
 #include <llvm/IR/ValueHandle.h>
 
@@ -27,6 +30,7 @@
 
 #include "jit/optimizing/changes/prefetch/address_origins.h"
 #include "jit/optimizing/changes/prefetch/address_terms.h"
+#include "jit/optimizing/changes/prefetch/recursion_row.h"
 #include "jit/optimizing/ir/ir_module.h"
 
 namespace hindsight::jit::optimizing {
@@ -41,6 +45,7 @@ struct RecursionFetch {
   // Where in the node the addresses of further ones are, and which loads of the program read them.
   std::vector<int64_t> links = {};
   std::vector<const llvm::Instruction*> loads = {};
+  std::vector<RecursionRow> rows = {};
   // What is fetched of those: both ends, or the access alone where all of a node is near it or in several lines.
   std::vector<int64_t> fetched = {};
 };
@@ -48,8 +53,8 @@ struct RecursionFetch {
 // The nodes of a function with one memory.
 class RecursionNodes {
  public:
-  RecursionNodes(const IrModule& ir, const llvm::Function& function);
-  // Empty: it is in no node that the function calls itself with.
+  RecursionNodes(const IrModule& ir, const llvm::Function& function, const llvm::LoopInfo& loops);
+  // Empty: it is neither in a node nor in a row of nodes, of those that the function calls itself with.
   std::optional<RecursionFetch> fetch_for(const llvm::Instruction& access) const;
 
  private:
@@ -61,8 +66,9 @@ class RecursionNodes {
   };
   struct Node {
     const llvm::Argument* argument = nullptr;
-    std::optional<Pool> pool = {};             // empty: the argument is an address
-    std::set<const llvm::Value*> loaded = {};  // further nodes, by loads
+    std::optional<Pool> pool = {};                         // empty: the argument is an address
+    std::set<const llvm::Value*> loaded = {};              // further nodes, by loads
+    std::map<const llvm::Value*, RecursionRow> rows = {};  // by their loads
     std::set<int64_t> links = {};
     std::set<int64_t> arrays = {};  // where one of links begins
     std::set<int64_t> fields = {};  // what is read or written of it
@@ -81,10 +87,12 @@ class RecursionNodes {
   bool find_links(Node& node, const std::vector<const llvm::Value*>& nexts) const;
   void find_fields();
   std::vector<int64_t> links_of(const Node& node) const;
+  std::vector<RecursionRow> rows_of(const Node& node) const;
   Places places_in(const Node& node, const llvm::Instruction& access) const;
   Places places_in_pool(const Node& node, const llvm::Value& address) const;
 
   const IrModule& ir_;
+  const llvm::LoopInfo& loops_;
   std::vector<const llvm::Instruction*> accesses_;  // of the program's
   std::vector<Node> nodes_;
   mutable std::map<const llvm::PHINode*, bool> stepped_ = {};  // what is known of them
