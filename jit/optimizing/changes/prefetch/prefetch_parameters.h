@@ -60,6 +60,7 @@ inline constexpr size_t kMostPlacesOfANode = 10;
 inline constexpr size_t kMostLinksOfANode = 4;
 inline constexpr size_t kMostStepsToANode = 64;
 inline constexpr size_t kMostFurtherNodes = 8;  // recursion_fetch.h
+inline constexpr size_t kUnknownSideBySide = 4;
 inline constexpr int64_t kMostRowStepBytes = 64;
 inline constexpr int64_t kNodesAheadInARow = 3;
 inline constexpr double kMostNodesThatLeadOn = 0.6;  // recursion_code.h
@@ -243,6 +244,10 @@ inline constexpr std::array kPrefetchParameters = [] {
                kMostFurtherNodes,
                {kCount, kBound,
                 "fetches so many of the nodes that a recursion may go to from one: those of an octree"}},
+      Constant{"kUnknownSideBySide",
+               kUnknownSideBySide,
+               {kCount, kBound,
+                "fetches so many nodes that lie side by side, where nobody knows how many there are"}},
       Constant{"kMostRowStepBytes",
                kMostRowStepBytes,
                {kBytes, kBound,

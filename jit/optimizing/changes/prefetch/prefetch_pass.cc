@@ -215,7 +215,7 @@ class Placer {
           slice = std::unexpected("the address is in a node of a walk that no loop here begins anew");
       }
       if (!slice || is_doubtful(*slice)) {
-        if (!recursion) recursion.emplace(ir_, function_, loops_);
+        if (!recursion) recursion.emplace(ir_, function_, loops_, evolution_);
         if (auto fetch = recursion->fetch_for(*access)) {
           place(*slot, *access, std::move(*fetch));
           continue;

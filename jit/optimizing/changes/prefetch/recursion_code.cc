@@ -3,6 +3,7 @@
 #include <llvm/Analysis/ValueTracking.h>
 #include <llvm/Transforms/Utils/BasicBlockUtils.h>
 
+#include <optional>
 #include <set>
 
 #include "jit/abi/loop_cell.h"
@@ -65,25 +66,23 @@ class FetchCode {
     memory_.use_memory(b_, 0);
   }
 
-  // The node whose address or index is at `link`. Where it is.
-  Value* add(Value* link) {
-    Value* const base = llvm::getUnderlyingObject(llvm::getLoadStorePointerOperand(&access_), 0);
-    llvm::LoadInst* const next = load(link);
-    Value* const node =
-        its_.scale == 0 ? b_.CreateGEP(ir_.i8, base, b_.CreateZExt(next, ir_.i64)) : element(*next);
-    for (const int64_t at : its_.fetched) fetch(further_by(b_, node, at), its_.scale != 0);
-    return node;
-  }
   void add_links() {
     Value* const at_access = llvm::getLoadStorePointerOperand(&access_);
-    for (const int64_t link : its_.links) add(further_by(b_, at_access, link - its_.place));
+    std::optional<int64_t> place;
+    Value* first = nullptr;
+    for (const RecursionLink& link : its_.links) {
+      if (place != link.place) first = node_at(further_by(b_, at_access, link.place - its_.place));
+      place = link.place;
+      fetch_node(link.further == 0 ? first : further_by(b_, first, link.further));
+    }
   }
   void add_row(const RecursionRow& row) {
     Value* const base = llvm::getUnderlyingObject(row.load->getPointerOperand(), 0);
     for (int64_t ahead = 1; ahead <= kNodesAheadInARow; ++ahead) {
       Value* const link = element_ahead(b_, row, ahead);
       if (link == nullptr) return;
-      Value* const node = add(link);
+      Value* const node = node_at(link);
+      fetch_node(node);
       // The next one is there by now, unless the row has just been begun.
       if (ahead != 1 || !row.begin_place) continue;
       llvm::LoadInst* const begin = load(further_by(b_, node, *row.begin_place));
@@ -92,6 +91,16 @@ class FetchCode {
   }
 
  private:
+  // The node whose address or index is at `link`.
+  Value* node_at(Value* link) {
+    llvm::LoadInst* const next = load(link);
+    if (its_.scale != 0) return element(*next);
+    Value* const base = llvm::getUnderlyingObject(llvm::getLoadStorePointerOperand(&access_), 0);
+    return b_.CreateGEP(ir_.i8, base, b_.CreateZExt(next, ir_.i64));
+  }
+  void fetch_node(Value* node) {
+    for (const int64_t at : its_.fetched) fetch(further_by(b_, node, at), its_.scale != 0);
+  }
   llvm::LoadInst* load(Value* place) {
     const uint64_t bytes = ir_.module.getDataLayout().getTypeStoreSize(its_.address);
     llvm::LoadInst* const value =

@@ -59,8 +59,8 @@ std::vector<Origin> RecursionNodes::pointers_of(const Value& address) const {
 }
 
 RecursionNodes::RecursionNodes(const IrModule& ir, const llvm::Function& function,
-                               const llvm::LoopInfo& loops)
-    : ir_(ir), loops_(loops) {
+                               const llvm::LoopInfo& loops, llvm::ScalarEvolution& evolution)
+    : ir_(ir), loops_(loops), evolution_(evolution) {
   if (ir.wasm.memories.size() != 1) return;
   std::vector<const llvm::CallInst*> calls;
   std::vector<const llvm::PHINode*> phis;
@@ -95,7 +95,7 @@ RecursionNodes::RecursionNodes(const IrModule& ir, const llvm::Function& functio
 void RecursionNodes::add_node(Node node, const std::vector<const Value*>& nexts) {
   while (find_links(node, nexts)) {
   }
-  if (!node.loaded.empty()) nodes_.push_back(std::move(node));
+  if (!node.leads.empty() || !node.rows.empty()) nodes_.push_back(std::move(node));
 }
 
 // Of which arrays it is an index, by the accesses of elements.
@@ -128,20 +128,59 @@ bool RecursionNodes::find_links(Node& node, const std::vector<const Value*>& nex
   for (const Value* value : nexts) {
     for (const Origin& next : pointers_of(*value)) {
       const auto* const load = llvm::dyn_cast<llvm::LoadInst>(next.value);
-      if (load == nullptr || !is_of_guest(ir_, *load) || next.offset != 0 || next.is_element) continue;
-      if (load->getType() != node.argument->getType() || node.loaded.contains(load)) continue;
+      if (load == nullptr || !is_of_guest(ir_, *load) || load->getType() != node.argument->getType())
+        continue;
+      const bool is_node = next.offset == 0 && !next.is_element;
+      if (is_node && node.loaded.contains(load)) continue;
       const Places places = places_in(node, *load);
       if (places.at.empty()) {
-        const auto row = row_of(*load, loops_);
+        const auto row = is_node ? row_of(*load, loops_) : std::nullopt;
         if (!row) continue;
         node.rows.emplace(load, *row);
+      } else if (places.is_element) {
+        if (!is_node) continue;
+        node.arrays.insert(places.at.begin(), places.at.end());
+      } else {
+        const auto further = next.is_element ? elements_behind(*load, *value) : std::vector{next.offset};
+        for (const int64_t place : places.at)
+          for (const int64_t number : further)
+            if (const int64_t bytes = number * (node.pool ? node.pool->scale : 1);
+                std::abs(bytes) <= kMostNodeBytes)
+              has_more |= node.links.insert({place, bytes}).second;
+        if (further.empty()) continue;
       }
+      if (!places.at.empty()) node.leads.insert(load);
+      if (!is_node) continue;
       node.loaded.insert(load);
-      (places.is_element ? node.arrays : node.links).insert(places.at.begin(), places.at.end());
       has_more = true;
     }
   }
   return has_more;
+}
+
+// What a loop adds to what was loaded: that is where the first of several nodes is.
+std::vector<int64_t> RecursionNodes::elements_behind(const llvm::LoadInst& load, const Value& next) const {
+  const AddressTerms sum = terms_of(next);
+  if (!sum.is_whole || sum.terms.size() != 2) return {};
+  const auto phi = std::ranges::find_if(
+      sum.terms, [](const AddressTerms::Term& term) { return llvm::isa<llvm::PHINode>(term.value); });
+  if (phi == sum.terms.end() ||
+      std::ranges::find(sum.terms, AddressTerms::Term{.value = &load}) == sum.terms.end())
+    return {};
+  const auto& counter = llvm::cast<llvm::PHINode>(*phi->value);
+  const llvm::Loop* const loop = loops_.getLoopFor(counter.getParent());
+  if (loop == nullptr || loop->getHeader() != counter.getParent() || loop->getLoopPredecessor() == nullptr)
+    return {};
+  const int64_t step = step_of(counter, *loop);
+  const auto* const first =
+      llvm::dyn_cast<llvm::ConstantInt>(counter.getIncomingValueForBlock(loop->getLoopPredecessor()));
+  if (step == 0 || first == nullptr || !llvm::isInt<32>(first->getSExtValue())) return {};
+  const unsigned turns = evolution_.getSmallConstantTripCount(loop);
+  const size_t count = turns == 0 ? kUnknownSideBySide : std::min<size_t>(turns, kMostFurtherNodes);
+  std::vector<int64_t> further;
+  for (size_t i = 0; i < count; ++i)
+    further.push_back(sum.constant + (first->getSExtValue() + static_cast<int64_t>(i) * step) * phi->times);
+  return further;
 }
 
 RecursionNodes::Places RecursionNodes::places_in(const Node& node, const Instruction& access) const {
@@ -209,16 +248,16 @@ void RecursionNodes::find_fields() {
   }
 }
 
-std::vector<int64_t> RecursionNodes::links_of(const Node& node) const {
-  std::set<int64_t> links = node.links;
+std::vector<RecursionLink> RecursionNodes::links_of(const Node& node) const {
+  std::set<RecursionLink> links = node.links;
   const int64_t bytes = node.argument->getType()->getIntegerBitWidth() / 8;
   for (const int64_t begin : node.arrays) {
     const auto next = node.fields.upper_bound(begin);
     const int64_t most = begin + static_cast<int64_t>(kMostFurtherNodes) * bytes;
     const int64_t end = next == node.fields.end() ? most : std::min(*next, most);
-    for (int64_t at = begin; at < end; at += bytes) links.insert(at);
+    for (int64_t at = begin; at < end; at += bytes) links.insert({.place = at});
   }
-  std::vector<int64_t> all(links.begin(), links.end());
+  std::vector<RecursionLink> all(links.begin(), links.end());
   if (all.size() > kMostFurtherNodes) all.resize(kMostFurtherNodes);
   return all;
 }
@@ -254,8 +293,7 @@ std::optional<RecursionFetch> RecursionNodes::fetch_for(const Instruction& acces
     fetch.scale = node.pool ? node.pool->scale : 0;
     fetch.index = const_cast<Value*>(places.index);
     fetch.links = links_of(node);
-    for (const Value* load : node.loaded)
-      if (!node.rows.contains(load)) fetch.loads.push_back(llvm::cast<Instruction>(load));
+    fetch.loads = {node.leads.begin(), node.leads.end()};
     return fetch;
   }
   return std::nullopt;

@@ -19,9 +19,11 @@
 #pragma once
 
 #include <llvm/Analysis/LoopInfo.h>
+#include <llvm/Analysis/ScalarEvolution.h>
 #include <llvm/IR/Instructions.h>
 #include <llvm/IR/ValueHandle.h>
 
+#include <compare>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -35,6 +37,13 @@
 
 namespace hindsight::jit::optimizing {
 
+// Where in a node the address or index of another one is, or of the first of several that lie side by side.
+struct RecursionLink {
+  int64_t place = 0;
+  int64_t further = 0;  // bytes from there to the node that is meant
+  auto operator<=>(const RecursionLink&) const = default;
+};
+
 struct RecursionFetch {
   size_t node = 0;                // which of the function's: an argument
   int64_t place = 0;              // of the access, bytes from the node
@@ -42,8 +51,8 @@ struct RecursionFetch {
   // An index: how many bytes from one node to that which comes behind it, and what the access has.
   int64_t scale = 0;  // 0: it is an address
   llvm::WeakTrackingVH index = {};
-  // Where in the node the addresses of further ones are, and which loads of the program read them.
-  std::vector<int64_t> links = {};
+  // In their order; and which loads of the program read them.
+  std::vector<RecursionLink> links = {};
   std::vector<const llvm::Instruction*> loads = {};
   std::vector<RecursionRow> rows = {};
   // What is fetched of those: both ends, or the access alone where all of a node is near it or in several lines.
@@ -53,7 +62,8 @@ struct RecursionFetch {
 // The nodes of a function with one memory.
 class RecursionNodes {
  public:
-  RecursionNodes(const IrModule& ir, const llvm::Function& function, const llvm::LoopInfo& loops);
+  RecursionNodes(const IrModule& ir, const llvm::Function& function, const llvm::LoopInfo& loops,
+                 llvm::ScalarEvolution& evolution);
   // Empty: it is neither in a node nor in a row of nodes, of those that the function calls itself with.
   std::optional<RecursionFetch> fetch_for(const llvm::Instruction& access) const;
 
@@ -69,7 +79,8 @@ class RecursionNodes {
     std::optional<Pool> pool = {};                         // empty: the argument is an address
     std::set<const llvm::Value*> loaded = {};              // further nodes, by loads
     std::map<const llvm::Value*, RecursionRow> rows = {};  // by their loads
-    std::set<int64_t> links = {};
+    std::set<const llvm::Instruction*> leads = {};         // loads of links
+    std::set<RecursionLink> links = {};
     std::set<int64_t> arrays = {};  // where one of links begins
     std::set<int64_t> fields = {};  // what is read or written of it
     int64_t end = 0;                // of the last one
@@ -86,13 +97,15 @@ class RecursionNodes {
   void add_node(Node node, const std::vector<const llvm::Value*>& nexts);
   bool find_links(Node& node, const std::vector<const llvm::Value*>& nexts) const;
   void find_fields();
-  std::vector<int64_t> links_of(const Node& node) const;
+  std::vector<int64_t> elements_behind(const llvm::LoadInst& load, const llvm::Value& next) const;
+  std::vector<RecursionLink> links_of(const Node& node) const;
   std::vector<RecursionRow> rows_of(const Node& node) const;
   Places places_in(const Node& node, const llvm::Instruction& access) const;
   Places places_in_pool(const Node& node, const llvm::Value& address) const;
 
   const IrModule& ir_;
   const llvm::LoopInfo& loops_;
+  llvm::ScalarEvolution& evolution_;
   std::vector<const llvm::Instruction*> accesses_;  // of the program's
   std::vector<Node> nodes_;
   mutable std::map<const llvm::PHINode*, bool> stepped_ = {};  // what is known of them

@@ -12,13 +12,6 @@ namespace {
 
 using llvm::Value;
 
-// By how much a phi of the loop's header goes on in each iteration. 0: that is not constant.
-int64_t step_of(const llvm::PHINode& phi, const llvm::Loop& loop) {
-  const AddressTerms next = terms_of(*phi.getIncomingValueForBlock(loop.getLoopLatch()));
-  const bool is_counter = next.is_whole && next.terms == std::vector{AddressTerms::Term{.value = &phi}};
-  return is_counter ? next.constant : 0;
-}
-
 const llvm::PHINode* phi_of(const Value& value, const llvm::Loop& loop) {
   const auto* const phi = llvm::dyn_cast<llvm::PHINode>(&value);
   return phi != nullptr && phi->getParent() == loop.getHeader() ? phi : nullptr;
@@ -54,6 +47,13 @@ bool find_end(RecursionRow& row, const llvm::Loop& loop) {
 }
 
 }  // namespace
+
+int64_t step_of(const llvm::PHINode& phi, const llvm::Loop& loop) {
+  if (loop.getLoopLatch() == nullptr) return 0;
+  const AddressTerms next = terms_of(*phi.getIncomingValueForBlock(loop.getLoopLatch()));
+  const bool is_counter = next.is_whole && next.terms == std::vector{AddressTerms::Term{.value = &phi}};
+  return is_counter ? next.constant : 0;
+}
 
 std::optional<RecursionRow> row_of(const llvm::LoadInst& load, const llvm::LoopInfo& loops) {
   const llvm::Loop* const loop = loops.getLoopFor(load.getParent());

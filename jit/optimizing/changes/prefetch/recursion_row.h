@@ -24,6 +24,9 @@ struct RecursionRow {
   std::optional<int64_t> begin_place = {};  // of that in the node, where it is known to be there
 };
 
+// By how much a phi of the loop's header goes on in each iteration. 0: that is not constant.
+int64_t step_of(const llvm::PHINode& phi, const llvm::Loop& loop);
+
 // Empty: it goes through no row in its innermost loop, or nobody knows how long that is.
 std::optional<RecursionRow> row_of(const llvm::LoadInst& load, const llvm::LoopInfo& loops);
 
