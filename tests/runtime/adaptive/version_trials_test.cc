@@ -613,7 +613,7 @@ TEST_F(VersionTrialsOfANest, WhatIsChangedIsComparedWithCodeThatHasNoneOfIt) {
 
 TEST_F(VersionTrialsOfANest, WhatStayedIsComparedAgainOnceItRanAsLongAgain) {
   HINDSIGHT_SKIP_WITHOUT_PROMPT_SIGNALS();
-  EXPECT_THAT(run(2, "all that is changed in", 2),
+  EXPECT_THAT(run(16, "all that is changed in", 2),
               testing::ContainsRegex(
                   "all that is changed in .* of main: kept, .*all that is changed in .* of main: kept, "));
 }
