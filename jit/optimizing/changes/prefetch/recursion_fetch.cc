@@ -7,6 +7,7 @@
 
 #include "jit/optimizing/changes/cache_line.h"
 #include "jit/optimizing/changes/prefetch/access_bytes.h"
+#include "jit/optimizing/changes/prefetch/address_terms.h"
 #include "jit/optimizing/changes/prefetch/prefetch_parameters.h"
 
 namespace hindsight::jit::optimizing {
@@ -174,7 +175,10 @@ std::vector<int64_t> RecursionNodes::elements_behind(const llvm::LoadInst& load,
   const int64_t step = step_of(counter, *loop);
   const auto* const first =
       llvm::dyn_cast<llvm::ConstantInt>(counter.getIncomingValueForBlock(loop->getLoopPredecessor()));
-  if (step == 0 || first == nullptr || !llvm::isInt<32>(first->getSExtValue())) return {};
+  // Numbers of any module: products of these do not overflow.
+  if (step == 0 || first == nullptr || !llvm::isInt<32>(step) || !llvm::isInt<32>(first->getSExtValue()) ||
+      std::abs(phi->times) > kMostNodeBytes)
+    return {};
   const unsigned turns = evolution_.getSmallConstantTripCount(loop);
   const size_t count = turns == 0 ? kUnknownSideBySide : std::min<size_t>(turns, kMostFurtherNodes);
   std::vector<int64_t> further;

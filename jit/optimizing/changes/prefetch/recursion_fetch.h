@@ -31,7 +31,6 @@
 #include <vector>
 
 #include "jit/optimizing/changes/prefetch/address_origins.h"
-#include "jit/optimizing/changes/prefetch/address_terms.h"
 #include "jit/optimizing/changes/prefetch/recursion_row.h"
 #include "jit/optimizing/ir/ir_module.h"
 
