@@ -501,8 +501,14 @@ std::vector<Candidate> loads_since(const FunctionPlan& plan, const FunctionEvide
   const bool of_loop = plan.nest && plan.nest->value < evidence.loops.size();
   std::vector<Candidate> now = propose_for_loads(
       of_loop ? Nests(evidence, config).view_of(static_cast<int32_t>(plan.nest->value)) : evidence, config);
+  // What waited for something that was rejected has its turn before that is tried once more.
+  const auto was_rejected = [&](const Candidate& candidate) {
+    return plan.action == Action::kReoptimize &&
+           evidence.changes.state(candidate.site()) == ChangeState::kRolledBack;
+  };
   std::erase_if(now, [&](const Candidate& candidate) {
-    return plan.has(candidate.site()) || count(plan.candidates, candidate.kind()) >= config.max_prefetches;
+    return plan.has(candidate.site()) || was_rejected(candidate) ||
+           count(plan.candidates, candidate.kind()) >= config.max_prefetches;
   });
   return now;
 }

@@ -42,6 +42,9 @@ using Priority = std::variant<Later, Hot, AtStart, Undo>;
 // Changes that are known to pay: their trials start settled, at this setting.
 using Settled = std::map<jit::Site, uint32_t>;
 
+// What is tried in its loops makes a second compile take two to five times as long (second_compiles.h).
+inline constexpr double kSecondOfFirst = 3;
+
 struct Job {
   const wasm::Module* module = nullptr;  // a key: it may be gone
   std::weak_ptr<ModuleCode> code;

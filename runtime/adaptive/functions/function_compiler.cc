@@ -12,8 +12,6 @@ using feedback::ChangeState;
 
 namespace {
 
-// What is tried in its loops makes a second compile take two to five times as long (second_compiles.h).
-constexpr double kSecondOfFirst = 3;
 constexpr double kLongFailure = 0.5;  // seconds
 
 // Code that was made for loads, calls or numbers as they were is to be left when they are others. Code without these is

@@ -484,7 +484,11 @@ void FunctionTrials::read(const wasm::Module* module, jit::Unit unit, Watch& wat
   job.plan.osr_loops = watch.osr_loops;
   const std::vector<jit::Site> instead = plan_without_losers(job, watch);
   const DecisionLog::Id episode = watch.episode;
-  const double compile_seconds = watch.version->compile_seconds;
+  double compile_seconds = watch.version->compile_seconds;
+  // What was rejected may have taken most of that.
+  if (watch.before != nullptr)
+    compile_seconds =
+        std::min(compile_seconds, kSecondOfFirst * watch.before->watch.version->compile_seconds);
   const bool back = !pending && goes_back(module, unit, watch, all);
   if (back && instead.empty()) return;
   for (const jit::Site& site : instead)

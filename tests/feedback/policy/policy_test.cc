@@ -701,6 +701,21 @@ TEST(Policy, TriesALoserAgainOnlyWhenItStallsFarMoreThanThen) {
   EXPECT_TRUE(listed(decide(e, {}), kPrefetch).empty()) << "what cannot be done cannot be done";
 }
 
+TEST(Policy, LetsWhatWaitedForALoserHaveItsTurnBeforeTheLoserIsTriedAgain) {
+  FunctionEvidence e = function_with_a_loser();
+  LoadEvidence& load = e.loads[0];
+  load.seconds_since_rejected = 5;
+  load.share_when_rejected = 0.2;
+  e.changes.put({kInterleave, load.load}, {.state = ChangeState::kRolledBack, .rejections = 1});
+  e.changes.put({kPrefetch, load.load}, {.state = ChangeState::kInTrial});
+  FunctionPlan waited;
+  waited.candidates.push_back({.request = {.site = {kPrefetch, load.load}}});
+  waited.action = Action::kOptimize;
+  EXPECT_TRUE(has(loads_since(waited, e, {}), kInterleave)) << "it stalls far more than then";
+  waited.action = Action::kReoptimize;
+  EXPECT_FALSE(has(loads_since(waited, e, {}), kInterleave));
+}
+
 TEST(Policy, TriesALoserAgainOnceItGoesThroughFarMoreMemoryThanThen) {
   FunctionEvidence e = function_with_a_loser();
   LoadEvidence& load = e.loads[0];

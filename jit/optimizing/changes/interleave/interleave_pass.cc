@@ -231,7 +231,7 @@ class Interleaver {
   // Whether the loop mostly ends before it comes to what is prefetched in it, as one that probes a hash table.
   static bool ends_before(const PrefetchSlice& slice) {
     const double turns = expected_turns(*slice.loop);
-    return turns != 0 && turns < kTurnsOfAPrefetch;
+    return turns != 0 && turns < kTurnsOfAPrefetch && !slice.runs_on;
   }
   const std::expected<IterationRunShape, std::string>& iterations_of(llvm::Loop& outer) {
     const auto found = iterations_.find(&outer);

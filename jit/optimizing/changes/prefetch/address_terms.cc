@@ -22,6 +22,13 @@ bool is_small(const llvm::APInt& number) {
   return number.getSignificantBits() <= 32;
 }
 
+// Whether a mask takes away no more than what 32 bits do not have.
+bool only_wraps(const llvm::APInt& mask, const Value& masked, const llvm::Instruction& at) {
+  if (mask.getActiveBits() != 32 || mask.popcount() + mask.countr_zero() != 32) return false;
+  const llvm::KnownBits known = llvm::computeKnownBits(&masked, at.getModule()->getDataLayout());
+  return known.countMinTrailingZeros() >= mask.countr_zero();
+}
+
 }  // namespace
 
 AddressTerms terms_of(const Value& address) {
@@ -67,6 +74,9 @@ AddressTerms terms_of(const Value& address) {
     } else if (match(value, m_Shl(m_Value(left), m_APInt(number))) && number->ult(31)) {
       add(left, at.times, int64_t{1} << number->getZExtValue());
     } else if (match(value, m_ZExtOrSExt(m_Value(left))) && !left->getType()->isIntegerTy(1)) {
+      add(left, at.times);
+    } else if (match(value, m_And(m_Value(left), m_APInt(number))) && llvm::isa<llvm::Instruction>(value) &&
+               only_wraps(*number, *left, *llvm::cast<llvm::Instruction>(value))) {
       add(left, at.times);
     } else if (match(value, m_Trunc(m_Value(left))) || match(value, m_Freeze(m_Value(left)))) {
       add(left, at.times);

@@ -28,7 +28,7 @@ inline constexpr size_t kMostLookedAtForCalls = 16;
 inline constexpr uint32_t kFarRowLevel = 2;
 inline constexpr double kMostElementsAtOnce = 8;    // row.h
 inline constexpr double kLongRowTurns = 128;        // row.h
-inline constexpr size_t kMostWalkedToALength = 64;  // prefetch_pass.cc
+inline constexpr size_t kMostWalkedToALength = 64;  // prefetch_pass.cc, row_sequence.h
 inline constexpr unsigned kDeepestLane = 16;        // spread_prefetches.h
 
 // ---------------------------------------------------------------- code: prefetch_code.h
@@ -144,7 +144,9 @@ inline constexpr std::array kPrefetchParameters = [] {
                 "that itself misses"}},
       Constant{"kMostWalkedToALength",
                kMostWalkedToALength,
-               {kCount, kBound, "looks at so many operations for whether a loop's length is looked up"}},
+               {kCount, kBound,
+                "looks at so many operations for whether a loop's length is looked up, and for where its "
+                "rows begin and end"}},
       Constant{"kDeepestLane",
                kDeepestLane,
                {kCount, kBound, "follows a lane of a vector through so many operations"}},

@@ -10,6 +10,7 @@
 
 #include "jit/optimizing/changes/prefetch/counted_ways.h"
 #include "jit/optimizing/changes/prefetch/prefetch_parameters.h"
+#include "jit/optimizing/changes/prefetch/row_sequence.h"
 #include "jit/optimizing/versions/loop_versions.h"
 #include "jit/optimizing/versions/loop_walk.h"
 
@@ -735,7 +736,9 @@ std::expected<PrefetchSlice, std::string> find_prefetch_slice(const IrModule& ir
       }
       // Each run of a longer stream begins somewhere else, if where it does is looked up at places that are far apart.
       if (is_row && slice->target_level < kFarRowLevel) break;
-      const bool tiny = (most_trips != 0 && most_trips < distance) || ends_before_prefetches(*loop);
+      const bool ends_early = ends_before_prefetches(*loop);
+      slice->runs_on = ends_early && rows_follow_each_other(*loop, slice->steps);
+      const bool tiny = (most_trips != 0 && most_trips < distance) || (ends_early && !slice->runs_on);
       const bool leaves_its_runs = slice->short_runs && !has_long_rows(*loop);
       if (!leaves_its_runs && !tiny) {
         if (slice->row) slice->rest_of_row = std::move(fallback->rest_of_row);

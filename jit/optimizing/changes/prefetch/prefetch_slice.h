@@ -92,6 +92,8 @@ struct PrefetchSlice {
   // True if the inner loop of the slice is entered at unrelated places, so that running ahead in it would
   // leave it. Then an outer loop's slice is better, if there is one.
   bool short_runs = false;
+  // Its loop ends before what it prefetches in it is there, but the next run goes on where this one ends.
+  bool runs_on = false;
   // Of the slice of a loop around a row: the row whose first elements it has. Then `rest_of_row` is to go with it: the slice that
   // goes on from these in the row's own loop, whose `row` is the same.
   std::optional<Row> row;
