@@ -1,8 +1,6 @@
 #include "runtime/adaptive/background_calibration.h"
 
 #include <fmt/format.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <mutex>
@@ -12,6 +10,7 @@
 #include "base/host_signals.h"
 #include "base/immortal.h"
 #include "base/system_failures.h"
+#include "base/thread_priority.h"
 #include "feedback/lwp/calibration/calibration_cache.h"
 
 namespace hindsight::rt {
@@ -94,10 +93,8 @@ void BackgroundCalibration::measure() {
 }
 
 void BackgroundCalibration::run() {
-  // Lowers the priority of this thread alone, on Linux. Whoever has work goes first; what that does to a
-  // figure, another pass undoes. Refused (no more than a filter of system calls would), it competes as
-  // any other thread.
-  (void)::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), 19);
+  // Whoever has work goes first; what that does to a figure, another pass undoes.
+  lower_priority_of_this_thread(kMostNice);
   try {
     const auto found =
         lwp::machine_calibration(/*anew=*/true, [this] { return stop_.load(std::memory_order_relaxed); });

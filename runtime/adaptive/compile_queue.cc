@@ -34,15 +34,17 @@ void CompileQueue::add(Job job) {
   if (stopping_) return;
   const DecisionLog::Id episode = job.episode;
   jobs_.push_back(std::move(job));
-  if (enqueue([this] { run_one_job(); })) return see_to_urgent_jobs();
+  const bool is_trial = jobs_.back().is_second();
+  if (enqueue([this, is_trial] { run_one_job(is_trial); }, is_trial ? Where::kForTrials : Where::kThreads))
+    return see_to_urgent_jobs();
   jobs_.pop_back();
   decisions_.end(episode, DecisionState::kAbandoned, "no thread could be created to compile it");
 }
 
 void CompileQueue::see_to_urgent_jobs() {
-  if (sees_to_urgent_ || tasks_ <= services_.threads().most()) return;
+  if (sees_to_urgent_ || tasks_ - tasks_for_trials_ <= services_.threads().most()) return;
   if (std::ranges::none_of(jobs_, [this](const Job& job) { return goes_first(job); })) return;
-  sees_to_urgent_ = enqueue([this] { run_urgent_jobs(); }, true);
+  sees_to_urgent_ = enqueue([this] { run_urgent_jobs(); }, Where::kOneMore);
 }
 
 bool CompileQueue::goes_first(const Job& job) const {
@@ -54,6 +56,11 @@ bool CompileQueue::goes_first(const Job& job) const {
 bool CompileQueue::run(std::function<void()> task) {
   const std::lock_guard lock(mutex_);
   return stopping_ || enqueue(less_urgent(std::move(task)));
+}
+
+bool CompileQueue::run_for_trials(std::function<void()> task) {
+  const std::lock_guard lock(mutex_);
+  return stopping_ || enqueue(std::move(task), Where::kForTrials);
 }
 
 void CompileQueue::run_again(std::function<void()> task) {
@@ -99,15 +106,22 @@ void CompileQueue::open_optimizer() {
   });
 }
 
-bool CompileQueue::enqueue(std::function<void()> task, bool urgent) {
-  auto whole = [this, task = std::move(task)] {
-    with_what_memory_there_is(task);
-    task_ended();
+bool CompileQueue::enqueue(std::function<void()> task, Where where) {
+  const auto enqueue_there = [this, &task](Where at) {
+    auto whole = [this, task, at] {
+      with_what_memory_there_is(task);
+      task_ended(at);
+    };
+    CompileThreads& threads = at == Where::kForTrials ? services_.threads_for_trials() : services_.threads();
+    Status enqueued =
+        at == Where::kOneMore ? threads.enqueue_urgent(std::move(whole)) : threads.enqueue(std::move(whole));
+    // Invariant: what has just begun does not end before mutex_ is free.
+    if (enqueued) ++tasks_;
+    if (enqueued && at == Where::kForTrials) ++tasks_for_trials_;
+    return enqueued;
   };
-  Status enqueued = urgent ? services_.threads().enqueue_urgent(std::move(whole))
-                           : services_.threads().enqueue(std::move(whole));
-  // Invariant: what has just begun does not end before mutex_ is free.
-  if (enqueued) ++tasks_;
+  Status enqueued = enqueue_there(where);
+  if (!enqueued && where == Where::kForTrials) enqueued = enqueue_there(Where::kThreads);
   if (!enqueued && !no_thread_said_.exchange(true, std::memory_order_relaxed))
     services_.say(LogLevel::kWarning, "compile",
                   enqueued.error().describe() + "; functions that get hot meanwhile stay in baseline code");
@@ -179,10 +193,10 @@ void CompileQueue::refresh_priorities() {
   }
 }
 
-std::optional<Job> CompileQueue::take_first(bool urgent_only) {
+std::optional<Job> CompileQueue::take_first(const std::function<bool(const Job&)>& is_wanted) {
   auto first = jobs_.end();
   for (auto job = jobs_.begin(); job != jobs_.end(); ++job) {
-    if (urgent_only && !goes_first(*job)) continue;
+    if (!is_wanted(*job)) continue;
     if (first == jobs_.end() || first->priority < job->priority) first = job;
   }
   if (first == jobs_.end()) return std::nullopt;
@@ -191,16 +205,17 @@ std::optional<Job> CompileQueue::take_first(bool urgent_only) {
   return job;
 }
 
-void CompileQueue::run_one_job() {
+void CompileQueue::run_one_job(bool is_trial) {
   refresh_priorities();
   std::optional<Job> job;
   {
     const std::lock_guard lock(mutex_);
-    job = take_first(false);
+    job = take_first([=](const Job& other) { return other.is_second() == is_trial; });
   }
   if (!job) return;  // cleared by stop(), or taken by a task for urgent jobs
   std::optional<LessUrgent> at_it;
-  job->can_wait = !job->is_urgent() || job->is_long();
+  // A trial waits for guests, which is enough: its thread is nobody else's.
+  job->can_wait = !is_trial && (!job->is_urgent() || job->is_long());
   if (job->can_wait) at_it.emplace(*this, job->is_urgent() ? job->priority : Later());
   run_job(std::move(*job));
 }
@@ -237,7 +252,7 @@ void CompileQueue::run_urgent_jobs() {
     {
       const std::lock_guard lock(mutex_);
       // Once nothing else is compiled, those that are left have a thread of their own.
-      job = take_first(true);
+      job = take_first([this](const Job& other) { return goes_first(other); });
       if (!job) return urgent.end();
     }
     job->can_wait = false;  // it would wait for itself
@@ -253,10 +268,11 @@ void CompileQueue::run_job(Job job) {
   governor_.note_version();
 }
 
-void CompileQueue::task_ended() {
+void CompileQueue::task_ended(Where where) {
   // Notified under the lock: whoever waits may end this object as soon as the lock is free.
   const std::lock_guard lock(mutex_);
   --tasks_;
+  if (where == Where::kForTrials) --tasks_for_trials_;
   idle_.notify_all();
 }
 

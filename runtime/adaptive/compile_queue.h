@@ -1,6 +1,7 @@
 // CompileQueue holds what is to be compiled in the background, the most urgent first. What runs in baseline code does not
-// wait for a thread that makes code to be tried, which may take half a second: it is compiled on one thread more, and what can
-// wait does so meanwhile (RightOfWay).
+// wait for a thread that makes code to be tried, which may take half a second: such code is made on threads of its own, of lower priority
+// (CodeServices::threads_for_trials). Nor does it wait for what is long, or undoes something: it is compiled on one thread more, and
+// what can wait does so meanwhile (RightOfWay).
 // It also holds all other tasks of the adaptive tier for the compile threads (runtime/code/compile_threads.h).
 //
 // Concurrency: any thread; what is compiled and what tasks do runs on the compile threads. A job has a task, and takes no more
@@ -39,6 +40,8 @@ class CompileQueue {
   // Has `task` run. False: there is no thread for it, which is said once. While the engine ends nothing runs any
   // more, and nobody need know: true.
   bool run(std::function<void()> task);
+  // The same, where guests go before it: what is compiled for trials.
+  bool run_for_trials(std::function<void()> task);
   // From a task: has it run again, after what has come meanwhile. Also while the engine ends, so that what was begun
   // ends.
   void run_again(std::function<void()> task);
@@ -65,13 +68,16 @@ class CompileQueue {
   void stop();
 
  private:
-  bool enqueue(std::function<void()> task, bool urgent = false);  // under mutex_
+  // Where a task runs. What is to be tried has threads of its own (CodeServices::threads_for_trials), unless there are none.
+  enum class Where : uint8_t { kThreads, kOneMore, kForTrials };
+  bool enqueue(std::function<void()> task, Where where = Where::kThreads);  // under mutex_
   // Nothing is thrown out of it.
   void with_what_memory_there_is(const std::function<void()>& work);
-  void run_one_job();
+  void run_one_job(bool is_trial);
   void run_urgent_jobs();
   void run_job(Job job);
-  std::optional<Job> take_first(bool urgent_only);  // under mutex_; none: there is no such job
+  // Under mutex_; none: there is no such job.
+  std::optional<Job> take_first(const std::function<bool(const Job&)>& is_wanted);
   class LessUrgent;
   class Urgent;
   // The task, counted as less urgent than jobs of what runs in baseline code.
@@ -81,7 +87,7 @@ class CompileQueue {
   // Under mutex_: whether it is urgent, and something is under way that can wait for it.
   bool goes_first(const Job& job) const;
   void refresh_priorities();
-  void task_ended();
+  void task_ended(Where where);
 
   CodeServices& services_;
   feedback::Monitor& monitor_;
@@ -96,7 +102,8 @@ class CompileQueue {
   mutable std::mutex mutex_;
   std::condition_variable idle_;
   std::vector<Job> jobs_;
-  size_t tasks_ = 0;
+  size_t tasks_ = 0;             // all
+  size_t tasks_for_trials_ = 0;  // of these
   // Of jobs and tasks that run and can wait, what those come before that they wait for.
   std::vector<Priority> can_wait_;
   bool sees_to_urgent_ = false;  // a task for urgent jobs is enqueued or running

@@ -1,6 +1,7 @@
 // RightOfWay: while what runs in baseline code is compiled on one thread more than there are, one compile of what can wait does wait.
+// What is only to be tried does not count: its threads have a lower priority.
 //
-// Otherwise that thread shares the processors with the guest and with code that is only to be tried. On two of them the guest waited
+// Otherwise that thread shares the processors with the guest and with such compiles. On two of them the guest waited
 // for a processor 4 to 12 % of runs of half a second (without feedback 0.4 to 3 %), and its first optimized code came late.
 //
 // Concurrency: any thread. mutex_ protects the members below it; nothing is called with it held. asked_ is a copy of them that is read

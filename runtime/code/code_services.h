@@ -32,7 +32,7 @@ class UserKey;
 
 class CodeServices {
  public:
-  // `compile_threads`: at most; 0: as many as there are hardware threads for the process beside one. Errors: kResource.
+  // `compile_threads`: at most, of either kind; 0: as many as there are hardware threads for the process beside one. Errors: kResource.
   static Result<std::unique_ptr<CodeServices>> create(const jit::CompileOptions& options,
                                                       uint32_t compile_threads);
   ~CodeServices();
@@ -42,6 +42,8 @@ class CodeServices {
   jit::CodeRegistry& registry() { return registry_; }
   jit::RetireList& retired() { return retired_; }
   CompileThreads& threads() { return threads_; }  // where the optimizing tier works
+  // The same for what is only to be tried. What runs in guests goes before it.
+  CompileThreads& threads_for_trials() { return threads_for_trials_; }
   const jit::CompileOptions& options() const { return options_; }
   // Before any module is loaded: functions outside of this range stay in baseline code.
   void optimize_only(uint32_t first, uint32_t last) {
@@ -103,7 +105,7 @@ class CodeServices {
   std::optional<CompilerFiles> compiler_files_;
   // Relaxed: only keep lines from being said twice.
   std::array<std::atomic<bool>, kSystemFailures> failures_said_{};
-  CompileThreads threads_;  // destroyed first
+  CompileThreads threads_, threads_for_trials_;  // destroyed first
 };
 
 }  // namespace hindsight::rt

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/host_signals.h"
+#include "base/thread_priority.h"
 
 namespace hindsight::rt {
 namespace {
@@ -119,6 +120,7 @@ class CompileThreads::Thread {
   static void* main(void* self) {
     auto* const thread = static_cast<Thread*>(self);
     ::pthread_setname_np(::pthread_self(), "hindsight-jit");
+    if (thread->owner_.below_guests_ != 0) lower_priority_of_this_thread(thread->owner_.below_guests_);
     thread->owner_.work(*thread);
     return nullptr;
   }
@@ -128,7 +130,8 @@ class CompileThreads::Thread {
   pthread_t id_{};
 };
 
-CompileThreads::CompileThreads(unsigned most) : most_(std::max(1u, most)) {}
+CompileThreads::CompileThreads(unsigned most, int below_guests)
+    : most_(std::max(1u, most)), below_guests_(below_guests) {}
 
 CompileThreads::~CompileThreads() {
   {

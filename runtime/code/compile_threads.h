@@ -28,8 +28,9 @@ unsigned usable_threads();
 
 class CompileThreads {
  public:
-  // `most`: threads at a time, at least 1.
-  explicit CompileThreads(unsigned most);
+  // `most`: threads at a time, at least 1. `below_guests`: by how many steps their priority is lower than that of the thread that starts
+  // them (base/thread_priority.h).
+  explicit CompileThreads(unsigned most, int below_guests = 0);
   // Waits for what is enqueued. Only in the process that made it; see owner_process.h.
   ~CompileThreads();
   CompileThreads(const CompileThreads&) = delete;
@@ -73,6 +74,7 @@ class CompileThreads {
   void join_ended();  // not under mutex_
 
   const unsigned most_;
+  const int below_guests_;
   size_t least_stack_ = 0;
   const OwnerProcess owner_;
   mutable std::mutex mutex_;  // protects what follows

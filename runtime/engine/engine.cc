@@ -161,8 +161,9 @@ FeedbackReport EngineHandle::feedback_report() const {
   for (const jit::PassCost& pass : code_->pass_times.sums())
     report.optimizer_passes.push_back({pass.name, pass.runs, pass.seconds});
   feed_->fill(report.guest);
-  report.compile_threads_refused = code_->threads().refused();
-  report.compile_tasks_refused = code_->threads().refused_tasks();
+  report.compile_threads_refused = code_->threads().refused() + code_->threads_for_trials().refused();
+  report.compile_tasks_refused =
+      code_->threads().refused_tasks() + code_->threads_for_trials().refused_tasks();
   for (const SystemFailureCount& failure : system_failures())
     report.system_refusals.push_back({std::string(failure.words), failure.count,
                                       failure.first_error == 0 ? "" : std::strerror(failure.first_error)});

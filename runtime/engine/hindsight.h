@@ -113,7 +113,7 @@ struct EngineConfig {
   bool guard_pages =
       true;  // false, or where address space is limited to less than 16 times 8 GiB: explicit bounds checks
   // 0: hardware threads - 1, at least 1. While all of these are at what can wait, one more compiles what runs in baseline code,
-  // and one of them waits for it.
+  // and one of them waits for it. As many more, of a lower priority than guests have, compile what is only to be tried.
   uint32_t compile_threads = 0;
   // Bytes of guest frames per entry. It is never more than the stack has, less a quarter (64 to 256 KiB) that stays for
   // the host's functions and the compilers. Guests may run on stacks of the host's own (fibers). That is found out by the

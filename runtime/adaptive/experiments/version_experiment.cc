@@ -72,18 +72,19 @@ VersionExperiment::VersionExperiment(const EngineParts& engine, Measurement& mea
       last_look_(EngineClock::Clock::now()) {}
 
 VersionTrials::Hooks VersionExperiment::hooks() {
-  return {
-      .compile =
-          [this](const VersionTrials::Subject&) { return engine_.queue.run([this] { compile_without(); }); },
-      .on_ended = [this](const VersionTrials::Ending& ending) { ended(ending); },
-      .disturbed = [this] { return measurement_.loops_are_measured(); },
-      .read =
-          [this](const ModuleCode& code, const jit::CodeVersion& with, const jit::CodeVersion* without) {
-            return CallChunk::Reading{
-                engine_.clock.now(),
-                with.nest ? work_of(&with) + work_of(without) : code.metered_calls(with.function),
-                engine_.monitor.guest_seconds()};
-          }};
+  return {.compile =
+              [this](const VersionTrials::Subject&) {
+                return engine_.queue.run_for_trials([this] { compile_without(); });
+              },
+          .on_ended = [this](const VersionTrials::Ending& ending) { ended(ending); },
+          .disturbed = [this] { return measurement_.loops_are_measured(); },
+          .read =
+              [this](const ModuleCode& code, const jit::CodeVersion& with, const jit::CodeVersion* without) {
+                return CallChunk::Reading{
+                    engine_.clock.now(),
+                    with.nest ? work_of(&with) + work_of(without) : code.metered_calls(with.function),
+                    engine_.monitor.guest_seconds()};
+              }};
 }
 
 std::optional<VersionExperiment::Whole> VersionExperiment::take() {

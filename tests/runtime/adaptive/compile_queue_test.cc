@@ -35,7 +35,7 @@ class Queue : public testing::Test {
   void occupy() {
     const unsigned threads = services_.threads().most();
     begun_ = std::make_unique<std::latch>(threads);
-    for (unsigned i = 0; i < threads; ++i) queue_.add(job(kWaits, Later()));
+    for (unsigned i = 0; i < threads; ++i) queue_.add(job(kWaits, Undo()));
     begun_->wait();
   }
   const ModuleHandle& handle() const { return static_cast<const ModuleHandle&>(*module_); }
@@ -140,7 +140,6 @@ TEST(RightOfWay, IsNotWaitedForWhileNobodyHasIt) {
 
 TEST_F(Queue, LeavesWhatCanWaitWaiting) {
   occupy();
-  queue_.add(job(1, Later()));
   Job for_callees = job(2, Hot{.seconds = 1});
   for_callees.plan.for_callees = for_callees.plan.only_for_callees = true;
   queue_.add(std::move(for_callees));
@@ -151,7 +150,37 @@ TEST_F(Queue, LeavesWhatCanWaitWaiting) {
   }
   may_end_.set_value();
   queue_.wait_until_idle();
-  EXPECT_EQ(compiled_.size(), 3u + services_.threads().most());
+  EXPECT_EQ(compiled_.size(), 2u + services_.threads().most());
+}
+
+TEST_F(Queue, CompilesWhatIsToBeTriedOnThreadsOfItsOwn) {
+  occupy();
+  std::latch tried(2);
+  on_compile_ = [&](uint32_t function) {
+    if (function < kWaits) tried.count_down();
+  };
+  queue_.add(job(1, Later()));
+  ASSERT_TRUE(queue_.run_for_trials([&] { tried.count_down(); }));
+  tried.wait();  // for ever, if it waited for the others
+  may_end_.set_value();
+  queue_.wait_until_idle();
+  EXPECT_EQ(compiled_.size(), 1u + services_.threads().most());
+}
+
+TEST_F(Queue, CompilesWhatRunsInBaselineCodeOnNoThreadForTrials) {
+  const unsigned threads = services_.threads_for_trials().most();
+  begun_ = std::make_unique<std::latch>(threads);
+  for (unsigned i = 0; i < threads; ++i) queue_.add(job(kWaits, Later()));
+  begun_->wait();
+  std::latch hot(1);
+  on_compile_ = [&](uint32_t function) {
+    if (function == 1) hot.count_down();
+  };
+  queue_.add(job(1, Hot{.seconds = 1}));
+  hot.wait();  // for ever, if it waited for the others
+  EXPECT_FALSE(queue_.right_of_way().is_given());
+  may_end_.set_value();
+  queue_.wait_until_idle();
 }
 
 TEST_F(Queue, CompilesWhatRunsInBaselineCodeBesideTasksOfAnotherKind) {

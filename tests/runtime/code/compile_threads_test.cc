@@ -10,6 +10,7 @@
 #include <latch>
 #include <vector>
 
+#include "base/thread_priority.h"
 #include "tests/sanitizers.h"
 
 namespace hindsight::rt {
@@ -30,6 +31,17 @@ TEST(CompileThreads, LeaveSignalsToTheHostsThreads) {
   ASSERT_TRUE(threads.run([&] { (void)::pthread_sigmask(SIG_SETMASK, nullptr, &mask); }, nothing));
   EXPECT_EQ(sigismember(&mask, SIGTERM), 1);
   EXPECT_EQ(sigismember(&mask, SIGSEGV), 0);
+}
+
+TEST(CompileThreads, AreBelowGuestsBySoManySteps) {
+  const int own = ::getpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()));
+  for (const int below : {0, 3}) {
+    CompileThreads threads(1, below);
+    int its = 0;
+    ASSERT_TRUE(
+        threads.run([&] { its = ::getpriority(PRIO_PROCESS, static_cast<id_t>(::gettid())); }, nothing));
+    EXPECT_EQ(its, std::min(own + below, kMostNice));
+  }
 }
 
 TEST(CompileThreads, RunTasksInTheOrderInWhichTheyCame) {
