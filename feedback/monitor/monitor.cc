@@ -173,6 +173,11 @@ void Monitor::detach(const lwp::Unit* unit) {
   watched_.erase(found);
 }
 
+size_t Monitor::guest_threads() const {
+  const std::lock_guard lock(mutex_);
+  return watched_.size();
+}
+
 double Monitor::seconds_run(const Watched& watched) {
   return std::max(0.0, seconds_of(watched.thread) - watched.seconds_at_attach);
 }

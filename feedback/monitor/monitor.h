@@ -158,6 +158,8 @@ class Monitor {
   // CPU time that the watched threads have taken since each was attached. It includes what earlier threads had
   // taken when they were detached. A difference of two readings is what guests ran in between.
   double guest_seconds() const;
+  // Threads that are watched now. Any thread.
+  size_t guest_threads() const;
 
   // One round now, on the calling thread (which must not be a guest thread inside the guest). Used by tests
   // and at the end of a run.

@@ -4,7 +4,7 @@
 //
 // Lock order. No lock of a part is held while profiles are visited (Monitor::with_profiles), nor the other way round.
 // With the lock on the left held, what stands on the right is called, and no other part.
-//     VersionTrials, CodeLayout    ModuleCode, Measurement, and the monitor for the guests' seconds
+//     VersionTrials, CodeLayout    ModuleCode, Measurement, and the monitor for the guests' seconds and how many they are
 //     FunctionTrials               ModuleCode, LoopTrial, TimedLoads, RetireList, DecisionLog
 //     PageMoves                    LoopTrial, Measurement
 //     CompileQueue                 CompileThreads, DecisionLog

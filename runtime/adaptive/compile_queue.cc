@@ -30,13 +30,14 @@ CompileQueue::CompileQueue(CodeServices& services, feedback::Monitor& monitor, D
 
 void CompileQueue::add(Job job) {
   governor_.note_version();
+  const Where where = job.is_second() ? where_trials_run() : Where::kThreads;
+  job.below_guests = where == Where::kForTrials;
   const std::lock_guard lock(mutex_);
   if (stopping_) return;
   const DecisionLog::Id episode = job.episode;
+  const bool below_guests = job.below_guests;
   jobs_.push_back(std::move(job));
-  const bool is_trial = jobs_.back().is_second();
-  if (enqueue([this, is_trial] { run_one_job(is_trial); }, is_trial ? Where::kForTrials : Where::kThreads))
-    return see_to_urgent_jobs();
+  if (enqueue([this, below_guests] { run_one_job(below_guests); }, where)) return see_to_urgent_jobs();
   jobs_.pop_back();
   decisions_.end(episode, DecisionState::kAbandoned, "no thread could be created to compile it");
 }
@@ -59,8 +60,14 @@ bool CompileQueue::run(std::function<void()> task) {
 }
 
 bool CompileQueue::run_for_trials(std::function<void()> task) {
+  const Where where = where_trials_run();
+  if (where != Where::kForTrials) return run(std::move(task));
   const std::lock_guard lock(mutex_);
-  return stopping_ || enqueue(std::move(task), Where::kForTrials);
+  return stopping_ || enqueue(std::move(task), where);
+}
+
+CompileQueue::Where CompileQueue::where_trials_run() const {
+  return monitor_.guest_threads() < usable_threads() ? Where::kForTrials : Where::kThreads;
 }
 
 void CompileQueue::run_again(std::function<void()> task) {
@@ -205,17 +212,17 @@ std::optional<Job> CompileQueue::take_first(const std::function<bool(const Job&)
   return job;
 }
 
-void CompileQueue::run_one_job(bool is_trial) {
+void CompileQueue::run_one_job(bool below_guests) {
   refresh_priorities();
   std::optional<Job> job;
   {
     const std::lock_guard lock(mutex_);
-    job = take_first([=](const Job& other) { return other.is_second() == is_trial; });
+    job = take_first([=](const Job& other) { return other.below_guests == below_guests; });
   }
   if (!job) return;  // cleared by stop(), or taken by a task for urgent jobs
   std::optional<LessUrgent> at_it;
-  // A trial waits for guests, which is enough: its thread is nobody else's.
-  job->can_wait = !is_trial && (!job->is_urgent() || job->is_long());
+  // What waits for guests takes nothing from what is urgent.
+  job->can_wait = !below_guests && (!job->is_urgent() || job->is_long());
   if (job->can_wait) at_it.emplace(*this, job->is_urgent() ? job->priority : Later());
   run_job(std::move(*job));
 }

@@ -1,6 +1,6 @@
 // CompileQueue holds what is to be compiled in the background, the most urgent first. What runs in baseline code does not
 // wait for a thread that makes code to be tried, which may take half a second: such code is made on threads of its own, of lower priority
-// (CodeServices::threads_for_trials). Nor does it wait for what is long, or undoes something: it is compiled on one thread more, and
+// (CodeServices::threads_for_trials), if there are more processors than guests. Nor does it wait for what is long, or undoes something: it is compiled on one thread more, and
 // what can wait does so meanwhile (RightOfWay).
 // It also holds all other tasks of the adaptive tier for the compile threads (runtime/code/compile_threads.h).
 //
@@ -68,12 +68,14 @@ class CompileQueue {
   void stop();
 
  private:
-  // Where a task runs. What is to be tried has threads of its own (CodeServices::threads_for_trials), unless there are none.
+  // Where a task runs. What is to be tried has threads of its own (CodeServices::threads_for_trials), if guests leave it a processor.
   enum class Where : uint8_t { kThreads, kOneMore, kForTrials };
   bool enqueue(std::function<void()> task, Where where = Where::kThreads);  // under mutex_
   // Nothing is thrown out of it.
   void with_what_memory_there_is(const std::function<void()>& work);
-  void run_one_job(bool is_trial);
+  void run_one_job(bool below_guests);
+  // Where what is to be tried runs. Where there are as many guests as processors it would not come to an end below them.
+  Where where_trials_run() const;
   void run_urgent_jobs();
   void run_job(Job job);
   // Under mutex_; none: there is no such job.

@@ -55,6 +55,7 @@ struct Job {
   double expected_seconds = 0;    // CPU time that its compile is expected to take; 0: not known
   bool loop_exits = false;        // were asked for
   bool short_loop_exits = false;  // these too
+  bool below_guests = false;      // guests go before it: it is compiled on a thread for trials
   bool can_wait = false;          // it is compiled where others have the right of way (right_of_way.h)
   bool cached = false;            // its version is not compiled: it comes out of the code cache
   // Of whole versions, that are in such code.

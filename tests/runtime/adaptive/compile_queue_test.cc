@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/thread_priority.h"
 #include "runtime/engine/handles.h"
 #include "tests/runtime/engine/guest.h"
 
@@ -165,6 +166,38 @@ TEST_F(Queue, CompilesWhatIsToBeTriedOnThreadsOfItsOwn) {
   may_end_.set_value();
   queue_.wait_until_idle();
   EXPECT_EQ(compiled_.size(), 1u + services_.threads().most());
+}
+
+class SilentUnit final : public lwp::Unit {
+ public:
+  SilentUnit() : Unit(std::move(*lwp::Ring::create({}))) {}
+  std::string_view name() const override { return "silent"; }
+  std::span<const lwp::EventInfo> events() const override { return {}; }
+  Status attach() override { return {}; }
+  void detach() override {}
+  Status set_frequency(uint32_t) override { return {}; }
+  void drain(lwp::Batch& batch) override { drain_ring(batch.records); }
+  lwp::UnitCounters counters() const override { return {}; }
+};
+
+TEST_F(Queue, CompilesWhatIsToBeTriedBesideGuestsIfTheyLeaveNoProcessor) {
+  const int own = ::getpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()));
+  int its = 0;
+  on_compile_ = [&](uint32_t) { its = ::getpriority(PRIO_PROCESS, static_cast<id_t>(::gettid())); };
+  std::vector<std::shared_ptr<SilentUnit>> guests;
+  for (unsigned i = 1; i < usable_threads(); ++i) {
+    guests.push_back(std::make_shared<SilentUnit>());
+    monitor_.attach(guests.back(), std::nullopt);
+  }
+  queue_.add(job(1, Later()));
+  queue_.wait_until_idle();
+  EXPECT_TRUE(its > own || own == kMostNice) << "one is left";
+  guests.push_back(std::make_shared<SilentUnit>());
+  monitor_.attach(guests.back(), std::nullopt);
+  queue_.add(job(1, Later()));
+  queue_.wait_until_idle();
+  EXPECT_EQ(its, own);
+  for (const auto& guest : guests) monitor_.detach(guest.get());
 }
 
 TEST_F(Queue, CompilesWhatRunsInBaselineCodeOnNoThreadForTrials) {
