@@ -7,6 +7,7 @@
 #include "feedback/lwp/format/record.h"
 #include "feedback/monitor/monitor.h"
 #include "tests/feedback/monitor/nop_module.h"
+#include "tests/feedback/silent_unit.h"
 
 namespace hindsight::feedback {
 namespace {
@@ -102,18 +103,6 @@ TEST(BurstSchedule, IsBoundedWhateverIsAskedFor) {
               BurstSchedule::kAhead + BurstSchedule::kMostASecond * now + 1);
   }
 }
-
-class SilentUnit final : public lwp::Unit {
- public:
-  SilentUnit() : Unit(std::move(*lwp::Ring::create({}))) {}
-  std::string_view name() const override { return "silent"; }
-  std::span<const lwp::EventInfo> events() const override { return {}; }
-  Status attach() override { return {}; }
-  void detach() override {}
-  Status set_frequency(uint32_t) override { return {}; }
-  void drain(lwp::Batch& batch) override { drain_ring(batch.records); }
-  lwp::UnitCounters counters() const override { return {}; }
-};
 
 class BurstsInMonitor : public ::testing::Test {
  protected:

@@ -13,6 +13,7 @@
 
 #include "base/thread_priority.h"
 #include "runtime/engine/handles.h"
+#include "tests/feedback/silent_unit.h"
 #include "tests/runtime/engine/guest.h"
 
 namespace hindsight::rt {
@@ -167,18 +168,6 @@ TEST_F(Queue, CompilesWhatIsToBeTriedOnThreadsOfItsOwn) {
   queue_.wait_until_idle();
   EXPECT_EQ(compiled_.size(), 1u + services_.threads().most());
 }
-
-class SilentUnit final : public lwp::Unit {
- public:
-  SilentUnit() : Unit(std::move(*lwp::Ring::create({}))) {}
-  std::string_view name() const override { return "silent"; }
-  std::span<const lwp::EventInfo> events() const override { return {}; }
-  Status attach() override { return {}; }
-  void detach() override {}
-  Status set_frequency(uint32_t) override { return {}; }
-  void drain(lwp::Batch& batch) override { drain_ring(batch.records); }
-  lwp::UnitCounters counters() const override { return {}; }
-};
 
 TEST_F(Queue, CompilesWhatIsToBeTriedBesideGuestsIfTheyLeaveNoProcessor) {
   const int own = ::getpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()));
