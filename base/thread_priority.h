@@ -12,7 +12,7 @@ namespace hindsight {
 inline constexpr int kMostNice = 19;
 
 // Lowers the priority of the calling thread alone, on Linux, below that of the threads of this process that do what they did. It
-// cannot be taken back. Refused (no more than a filter of system calls would), the thread competes as any other.
+// cannot be taken back, and threads that it starts have it as well. Refused (no more than a filter of system calls would), the thread competes as any other.
 inline void lower_priority_of_this_thread(int steps) {
   const auto self = static_cast<id_t>(::gettid());
   (void)::setpriority(PRIO_PROCESS, self, std::min(::getpriority(PRIO_PROCESS, self) + steps, kMostNice));

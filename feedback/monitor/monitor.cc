@@ -12,7 +12,6 @@
 #include "base/host_signals.h"
 #include "base/monotonic_clock.h"
 #include "base/system_failures.h"
-#include "base/thread_priority.h"
 #include "feedback/lwp/format/record.h"
 #include "feedback/monitor/branch_bursts.h"
 #include "feedback/monitor/load_decoder.h"
@@ -22,8 +21,6 @@
 namespace hindsight::feedback {
 
 namespace {
-
-constexpr int kStepsBelowGuests = 5;
 
 // CPU time of a thread of this process, which need not be the calling one; 0 if it is gone. The clock's
 // number is the kernel's way to name it (pthread_getcpuclockid, without a pthread_t).
@@ -97,9 +94,7 @@ void Monitor::stop() {
 }
 
 void Monitor::run() {
-  // It has something to do a thousand times a second, and mostly little. Where there is no processor left for that, it would stop a guest
-  // each time.
-  lower_priority_of_this_thread(kStepsBelowGuests);
+  // Invariant: its priority is a guest's. Threads that compile what is hot are started from here, and have what it has.
   std::unique_lock lock(control_mutex_);
   for (bool stopping = false; !stopping;) {
     control_.wait_for(lock, period_, [this] { return stop_; });

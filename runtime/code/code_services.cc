@@ -15,8 +15,7 @@ namespace hindsight::rt {
 
 namespace {
 
-// On two processors with a guest on one and the monitor beside, the guest waited for a processor in 2.6 to 3 % of a run of five seconds that
-// had 0.6 s of compiles for trials, and in 0.5 to 0.8 % with both ten steps below it (Zen 3, medians of eight, two programs).
+// Such a thread has a tenth of a processor that it shares with a guest, and all of one that nobody wants.
 constexpr int kTrialsBelowGuests = 10;
 
 }  // namespace

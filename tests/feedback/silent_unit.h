@@ -7,7 +7,7 @@
 
 namespace hindsight {
 
-class SilentUnit final : public lwp::Unit {
+class SilentUnit : public lwp::Unit {
  public:
   SilentUnit() : Unit(std::move(*lwp::Ring::create({}))) {}
   std::string_view name() const override { return "silent"; }

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <future>
@@ -13,6 +15,7 @@
 #include "feedback/lwp/format/record.h"
 #include "jit/abi/builtins.h"
 #include "tests/feedback/monitor/nop_module.h"
+#include "tests/feedback/silent_unit.h"
 #include "tests/log_lines.h"
 #include "tests/no_threads.h"
 
@@ -20,13 +23,9 @@ namespace hindsight::feedback {
 namespace {
 
 // A unit that hands out what the test put into it.
-class ScriptedUnit final : public lwp::Unit {
+class ScriptedUnit final : public SilentUnit {
  public:
-  ScriptedUnit() : Unit(std::move(*lwp::Ring::create({}))) {}
   std::string_view name() const override { return "scripted"; }
-  std::span<const lwp::EventInfo> events() const override { return {}; }
-  Status attach() override { return {}; }
-  void detach() override {}
   Status set_frequency(uint32_t hz) override {
     frequency = hz;
     return {};
@@ -40,7 +39,6 @@ class ScriptedUnit final : public lwp::Unit {
     hardware.clear();
     taken.clear();
   }
-  lwp::UnitCounters counters() const override { return {}; }
   std::vector<lwp::RawSample> samples;
   std::vector<lwp::EventRecord> hardware, taken;
   uint32_t frequency = 0;
@@ -332,6 +330,20 @@ TEST_F(MonitorTest, AMissAtALoadThatWasTimedSaysLatencyAndSource) {
   EXPECT_EQ(lwp::miss_source(miss_when(MemoryLevel::kL3)), lwp::MissSource::kLocalL3);
   EXPECT_EQ(lwp::miss_source(miss_when(MemoryLevel::kL2)), lwp::MissSource::kOther);
   EXPECT_EQ(misses.back().data1, 396u);
+}
+
+// Threads take over the priority of those that start them, and a round starts compiles of what is hot.
+TEST_F(MonitorTest, HasRoundsOfItsOwnAtThePriorityOfWhoStartedIt) {
+  const auto own = [] { return ::getpriority(PRIO_PROCESS, static_cast<id_t>(::gettid())); };
+  std::promise<int> its;
+  Monitor::Config config;
+  config.on_round = [&, told = false]() mutable {
+    if (!std::exchange(told, true)) its.set_value(own());
+  };
+  monitor = std::make_unique<Monitor>(registry, std::move(config));
+  ASSERT_TRUE(monitor->start());
+  EXPECT_EQ(its.get_future().get(), own());
+  monitor->stop();
 }
 
 TEST_F(MonitorTest, WhatAThreadSampledBeforeItEndedIsNotLost) {
