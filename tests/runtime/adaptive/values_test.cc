@@ -130,9 +130,12 @@ TEST_P(ValuesThat, AreUsualAreTriedAndKnownAtTheNextStart) {
     EXPECT_TRUE(feedback::replays(e, feedback::from_parameters(saved.policy))) << e.id;
   }
 
-  // A run that repays the compile on any machine.
+  // A run that repays the compile on any machine. Some are through with this one before there is a sample of it.
   feedback::ProfileFile longer = saved;
-  for (auto& function : longer.modules[0].samples) function.seconds_baseline += 100;
+  feedback::FunctionSamples samples;
+  samples.function = FuncIndex(0);
+  samples.seconds_baseline = 100;
+  longer.modules[0].samples = {samples};
   ASSERT_TRUE(feedback::save_profile(longer, config_.profile_out));
 
   EngineConfig again = config_;
