@@ -60,6 +60,8 @@ void add(std::map<std::string, PmuReading>& sums, const pmu::PmuCounters& counte
 
 }  // namespace
 
+Monitor::Watched::Watched(GuestProcessors& all) : processor(all) {}
+
 Monitor::Monitor(const jit::CodeRegistry& registry, Config config)
     : registry_(registry),
       config_(std::move(config)),
@@ -102,6 +104,7 @@ void Monitor::run() {
     lock.unlock();
     // Whatever there was none of, what this round had in hand is lost, and the guest runs on.
     try {
+      guest_processors_.make_way();
       round();
       if (!stopping) open_counters();
       if (!stopping && config_.on_round) config_.on_round();
@@ -126,7 +129,7 @@ void Monitor::note_broken_off(const char* why) noexcept {
 }
 
 void Monitor::attach(std::shared_ptr<lwp::Unit> unit, std::optional<pmu::PmuCounters> counters) {
-  auto watched = std::make_unique<Watched>();
+  auto watched = std::make_unique<Watched>(guest_processors_);
   watched->unit = std::move(unit);
   watched->counters = std::move(counters);
   watched->thread = ::gettid();

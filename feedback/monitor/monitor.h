@@ -24,6 +24,7 @@
 
 #include "base/log.h"
 #include "feedback/lwp/units/unit.h"
+#include "feedback/monitor/guest_processors.h"
 #include "feedback/monitor/misprediction_rate.h"
 #include "feedback/pmu/counters.h"
 #include "feedback/profile/profile.h"
@@ -160,6 +161,8 @@ class Monitor {
   double guest_seconds() const;
   // Threads that are watched now. Any thread.
   size_t guest_threads() const;
+  // Of these. Rounds of the monitor's own are made elsewhere if they can; what else is done for guests may be.
+  GuestProcessors& guest_processors() { return guest_processors_; }
 
   // One round now, on the calling thread (which must not be a guest thread inside the guest). Used by tests
   // and at the end of a run.
@@ -167,6 +170,8 @@ class Monitor {
 
  private:
   struct Watched {
+    explicit Watched(GuestProcessors& all);
+    const GuestProcessors::Member processor;
     std::shared_ptr<lwp::Unit> unit;
     std::optional<pmu::PmuCounters> counters;
     lwp::Batch batch;
@@ -195,6 +200,7 @@ class Monitor {
 
   const jit::CodeRegistry& registry_;
   Config config_;
+  GuestProcessors guest_processors_;
 
   mutable std::mutex mutex_;  // protects everything below but thread control
   std::vector<std::unique_ptr<Watched>> watched_;

@@ -4,6 +4,8 @@
 #include <new>
 #include <utility>
 
+#include "base/thread_processor.h"
+
 namespace hindsight::rt {
 
 namespace {
@@ -67,7 +69,7 @@ bool CompileQueue::run_for_trials(std::function<void()> task) {
 }
 
 CompileQueue::Where CompileQueue::where_trials_run() const {
-  return monitor_.guest_threads() < usable_threads() ? Where::kForTrials : Where::kThreads;
+  return monitor_.guest_threads() < usable_processors() ? Where::kForTrials : Where::kThreads;
 }
 
 void CompileQueue::run_again(std::function<void()> task) {
@@ -116,6 +118,7 @@ void CompileQueue::open_optimizer() {
 bool CompileQueue::enqueue(std::function<void()> task, Where where) {
   const auto enqueue_there = [this, &task](Where at) {
     auto whole = [this, task, at] {
+      monitor_.guest_processors().make_way();
       with_what_memory_there_is(task);
       task_ended(at);
     };

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "runtime/code/compile_threads.h"
+#include "base/thread_processor.h"
 #include "runtime/code/guest_unit.h"
 
 namespace hindsight::rt {
@@ -25,7 +25,7 @@ feedback::PolicyConfig make_policy(const EngineConfig& config, const TestKnobs& 
                              std::ranges::find(config.disabled_decisions, decision.name) ==
                                  config.disabled_decisions.end());
   }
-  if (usable_threads() == 1) policy.background_cost = kCostOnOneCore;
+  if (usable_processors() == 1) policy.background_cost = kCostOnOneCore;
   if (knobs.trial_bias != 0) {
     policy.min_version_seconds = policy.seconds_of_version_trial = 0;
     policy.version_gain = policy.max_version_trial_share = 1;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/thread_processor.h"
 #include "jit/baseline/baseline_compiler.h"
 #include "runtime/code/machine_identity.h"
 #include "runtime/code/optimizer_loader.h"
@@ -22,7 +23,7 @@ constexpr int kTrialsBelowGuests = 10;
 
 CodeServices::CodeServices(const jit::CompileOptions& options, uint32_t compile_threads)
     : options_(options),
-      threads_(compile_threads != 0 ? compile_threads : std::max(2u, usable_threads()) - 1),
+      threads_(compile_threads != 0 ? compile_threads : std::max(2u, usable_processors()) - 1),
       threads_for_trials_(threads_.most(), kTrialsBelowGuests) {}
 
 Result<std::unique_ptr<CodeServices>> CodeServices::create(const jit::CompileOptions& options,

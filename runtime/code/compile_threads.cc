@@ -1,7 +1,6 @@
 #include "runtime/code/compile_threads.h"
 
 #include <fmt/format.h>
-#include <sched.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -80,19 +79,6 @@ class CompileThreads::Stack {
   std::byte* begin_ = nullptr;
   size_t bytes_ = 0;
 };
-
-unsigned usable_threads() {
-  // As large as the machine wants it: the call fails with a set that is too small.
-  for (int count = 1024; count <= 1 << 20; count *= 4) {
-    const std::unique_ptr<cpu_set_t, void (*)(cpu_set_t*)> set(CPU_ALLOC(static_cast<size_t>(count)),
-                                                               [](cpu_set_t* s) { CPU_FREE(s); });
-    const size_t bytes = CPU_ALLOC_SIZE(static_cast<size_t>(count));
-    if (set == nullptr) break;
-    if (::sched_getaffinity(0, bytes, set.get()) == 0)
-      return static_cast<unsigned>(std::max(1, CPU_COUNT_S(bytes, set.get())));
-  }
-  return 1;
-}
 
 class CompileThreads::Thread {
  public:

@@ -23,9 +23,6 @@
 
 namespace hindsight::rt {
 
-// Hardware threads that this process may use.
-unsigned usable_threads();
-
 class CompileThreads {
  public:
   // `most`: threads at a time, at least 1. `below_guests`: by how many steps their priority is lower than that of the thread that starts

@@ -88,7 +88,10 @@ std::optional<Job> FunctionCompiler::compile(Job& job, ModuleCode& code) const {
   // Its first code runs already, and has no more than the rest of what was planned.
   request.only_with_changes = job.is_second() && code.optimized(job.unit()) != nullptr;
   double gave_way = 0;
-  if (job.can_wait) request.give_way = [&] { gave_way += right_of_way_.give(); };
+  request.give_way = [&] {
+    if (job.can_wait) gave_way += right_of_way_.give();
+    monitor_.guest_processors().make_way();
+  };
   auto result = code.optimize(std::move(request));
   const double seconds = std::chrono::duration<double>(EngineClock::Clock::now() - begin).count() - gave_way;
   if (!result) {

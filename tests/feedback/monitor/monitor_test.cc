@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -10,14 +11,17 @@
 #include <cstring>
 #include <future>
 #include <stdexcept>
+#include <thread>
 #include <utility>
 
+#include "base/thread_processor.h"
 #include "feedback/lwp/format/record.h"
 #include "jit/abi/builtins.h"
 #include "tests/feedback/monitor/nop_module.h"
 #include "tests/feedback/silent_unit.h"
 #include "tests/log_lines.h"
 #include "tests/no_threads.h"
+#include "tests/patience.h"
 
 namespace hindsight::feedback {
 namespace {
@@ -344,6 +348,31 @@ TEST_F(MonitorTest, HasRoundsOfItsOwnAtThePriorityOfWhoStartedIt) {
   ASSERT_TRUE(monitor->start());
   EXPECT_EQ(its.get_future().get(), own());
   monitor->stop();
+}
+
+TEST_F(MonitorTest, HasRoundsOfItsOwnOnAProcessorThatNoGuestIsOn) {
+  if (usable_processors() < 2) GTEST_SKIP() << "one processor";
+  // Until the thread runs where the guest is, which is the one that waits here.
+  const ThreadProcessor guests = ThreadProcessor::of_this_thread();
+  if (guests.get() == kUnknownProcessor) GTEST_SKIP() << "the C library registers no restartable sequences";
+  Monitor::Config config;
+  config.on_round = [guests] {
+    cpu_set_t before, there;
+    CPU_ZERO(&there);
+    CPU_SET(guests.get(), &there);
+    ASSERT_EQ(::sched_getaffinity(0, sizeof before, &before), 0);
+    ASSERT_EQ(::sched_setaffinity(0, sizeof there, &there), 0);
+    ASSERT_EQ(::sched_setaffinity(0, sizeof before, &before), 0);
+  };
+  Monitor of_its_own(registry, std::move(config));
+  const auto here = std::make_shared<SilentUnit>();
+  of_its_own.attach(here, std::nullopt);
+  ASSERT_TRUE(of_its_own.start());
+  for (const Patience patience; patience.lasts() && of_its_own.guest_processors().moves() == 0;)
+    std::this_thread::yield();
+  of_its_own.stop();
+  EXPECT_GE(of_its_own.guest_processors().moves(), 1u);
+  of_its_own.detach(here.get());
 }
 
 TEST_F(MonitorTest, WhatAThreadSampledBeforeItEndedIsNotLost) {

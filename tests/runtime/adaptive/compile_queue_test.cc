@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/thread_priority.h"
+#include "base/thread_processor.h"
 #include "runtime/engine/handles.h"
 #include "tests/feedback/silent_unit.h"
 #include "tests/runtime/engine/guest.h"
@@ -174,7 +175,7 @@ TEST_F(Queue, CompilesWhatIsToBeTriedBesideGuestsIfTheyLeaveNoProcessor) {
   int its = 0;
   on_compile_ = [&](uint32_t) { its = ::getpriority(PRIO_PROCESS, static_cast<id_t>(::gettid())); };
   std::vector<std::shared_ptr<SilentUnit>> guests;
-  for (unsigned i = 1; i < usable_threads(); ++i) {
+  for (unsigned i = 1; i < usable_processors(); ++i) {
     guests.push_back(std::make_shared<SilentUnit>());
     monitor_.attach(guests.back(), std::nullopt);
   }
