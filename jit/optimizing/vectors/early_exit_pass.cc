@@ -178,7 +178,7 @@ class EarlyExitSearch {
             .ExactNotTaken;
     if (!llvm::isa<llvm::SCEVCouldNotCompute>(count)) {
       if (count->getType()->getIntegerBitWidth() > 64) return false;
-      const SCEV* const wide = evolution_.getZeroExtendExpr(count, ir_.i64);
+      const SCEV* const wide = evolution_.getNoopOrZeroExtend(count, ir_.i64);
       found_.backedges = found_.backedges ? evolution_.getUMinExpr(found_.backedges, wide) : wide;
       return true;
     }

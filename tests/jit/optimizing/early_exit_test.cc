@@ -75,7 +75,17 @@ constexpr const char* kStrings = R"((module (memory 1)
       (local.set $p (i32.add (local.get $p) (i32.const 12)))
       (local.set $q (i32.add (local.get $q) (i32.const 12)))
       (br_if $rows (local.tee $n (i32.sub (local.get $n) (i32.const 1)))))
-    (local.get $same))))";
+    (local.get $same))
+  (func (export "prefix") (param $s i32) (param $p i32) (param $room i64) (param $n i32) (result i32) (local $i i64) (local $k i32)
+    (block $end
+      (loop $next
+        (br_if $end (i64.eq (local.get $i) (local.get $room)))
+        (br_if $end (i32.ne (i32.load8_u (local.get $s)) (i32.load8_u (local.get $p))))
+        (local.set $s (i32.add (local.get $s) (i32.const 1)))
+        (local.set $p (i32.add (local.get $p) (i32.const 1)))
+        (local.set $i (i64.add (local.get $i) (i64.const 1)))
+        (br_if $next (i32.ne (local.tee $k (i32.add (local.get $k) (i32.const 1))) (local.get $n)))))
+    (i32.add (i32.mul (local.get $k) (i32.const 1000)) (i32.wrap_i64 (local.get $i))))))";
 
 struct Strings : BothTiers {
   Strings() : BothTiers(kStrings) {}
@@ -94,7 +104,7 @@ struct Strings : BothTiers {
 
 TEST(EarlyExits, AreFoundInVectorsOfBytes) {
   Optimized m(kStrings, BothTiers::with_dump(BoundsChecks::kGuardPages));
-  for (const char* const name : {"memcmp", "strcmp", "strlen", "after", "word", "far"}) {
+  for (const char* const name : {"memcmp", "strcmp", "strlen", "after", "word", "far", "prefix"}) {
     m.compile(name);
     EXPECT_TRUE(has_lanes(m.dump)) << name;
   }
@@ -137,6 +147,23 @@ TEST(EarlyExits, AreFoundWhereverTheFirstDifferenceIs) {
         m.put(20001 + difference, 1, 'a');
       }
     }
+  }
+}
+
+TEST(EarlyExits, EndByWhicheverOfTwoCountsIsFirstAlsoIfTheyHaveNotAsManyBits) {
+  Strings m;
+  m.put(1000, 100, 'a');
+  m.put(20001, 100, 'a');
+  for (const uint32_t difference : {0u, 5u, 21u, 99u}) {
+    m.put(20001 + difference, 1, 'b');
+    for (const uint32_t room : {0u, 1u, 2u, 3u, 7u, 19u, 20u, 40u, 90u}) {
+      for (const uint32_t length : {1u, 2u, 3u, 4u, 8u, 20u, 21u, 41u, 91u}) {
+        const uint32_t turns = std::min({difference, room, length});
+        EXPECT_EQ(m.same("prefix", {i32(1000), i32(20001), i64(room), i32(length)}),
+                  returns({i32(turns * 1001)}));
+      }
+    }
+    m.put(20001 + difference, 1, 'a');
   }
 }
 
