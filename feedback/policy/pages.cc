@@ -40,6 +40,12 @@ uint64_t bytes_of(const Ranges& ranges) {
   return bytes;
 }
 
+// Of the time that the run goes on, which is as long as it took up to now, that in which the pages have moved. They do so one
+// after the other, so while they move half of them have.
+double seconds_moved(double seconds, double moving_seconds) {
+  return moving_seconds < seconds ? seconds - moving_seconds / 2 : seconds * seconds / (2 * moving_seconds);
+}
+
 bool gives_up_untold(const PageEpisode& earlier, const PolicyConfig& config) {
   return earlier.state == DecisionState::kUnjudged && earlier.unjudged >= config.most_unjudged_runs;
 }
@@ -68,7 +74,7 @@ PagePlan decide_pages(const PageEvidence& e, const PolicyConfig& config) {
   const double beyond = std::max(0.0, 1 - config.tlb_reach_bytes / footprint);
   plan.stall_share = stall_share;
   plan.estimated_gain = stall_share * config.walk_share_of_stalls * beyond;
-  const double gain = plan.estimated_gain * e.seconds;
+  const double gain = plan.estimated_gain * seconds_moved(e.seconds, e.moving_seconds_per_byte * footprint);
   const bool measured = e.move_seconds_per_byte > 0;
   const double cost = (measured ? e.move_seconds_per_byte : config.most_move_seconds_per_byte) * footprint;
   // Without a measurement: the part as slow as it can be, and the whole as quick as it can be after twice the time.
@@ -93,8 +99,13 @@ PagePlan decide_pages(const PageEvidence& e, const PolicyConfig& config) {
   } else if (footprint < 2 * static_cast<double>(e.vain_bytes)) {
     plan.reason = fmt::format("{}: {} MiB were moved in vain before", seen, e.vain_bytes >> 20);
   } else {
-    plan.reason = fmt::format("{}: moving gains about {:.1f} ms and costs {:.1f} ms, {}", seen, 1e3 * gain,
-                              1e3 * cost, measured ? "by what moves took so far" : "if the kernel is slow");
+    plan.reason =
+        fmt::format("{}: moving gains about {:.1f} ms and costs {:.1f} ms, {}", seen, 1e3 * gain, 1e3 * cost,
+                    !measured ? "if the kernel is slow"
+                    : e.moving_seconds_per_byte == 0
+                        ? "by what moves took so far"
+                        : fmt::format("by what moves took so far, which is {:.2f} s for that",
+                                      e.moving_seconds_per_byte * footprint));
     plan.most_seconds = gain / config.min_page_return;
     if (gain > config.min_page_return * cost) {
       plan.ranges = ranges;

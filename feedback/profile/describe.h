@@ -338,6 +338,8 @@ void describe(A& a, PageEvidence& e) {
   a.count("addresses", e.addresses, kMostCount);
   a.count("distinct_pages", e.distinct_pages, kMostCount);
   a.amount("move_seconds_per_byte", e.move_seconds_per_byte);
+  if (a.has("moving_seconds_per_byte", e.moving_seconds_per_byte != 0))
+    a.amount("moving_seconds_per_byte", e.moving_seconds_per_byte);
   a.count("vain_bytes", e.vain_bytes);
   a.list("regions", e.regions);
   a.require(

@@ -255,6 +255,7 @@ struct PageEvidence {
   uint64_t distinct_pages = 0;            // 4 KiB pages among them (exact up to kMaxPagesSeen)
   std::vector<Region> regions;            // ascending
   double move_seconds_per_byte = 0;       // what the process's moves up to now took; 0: there was none
+  double moving_seconds_per_byte = 0;     // how long they were under way, whoever worked; 0: not known
   uint64_t vain_bytes = 0;                // that an earlier run moved and took back; 0: none
   std::optional<FillEvidence> fill = {};  // then the rest says nothing
   friend bool operator==(const PageEvidence&, const PageEvidence&) = default;

@@ -35,10 +35,10 @@ class EarlyExitText : TextRandom {
     if (counts)
       steps.insert(steps.begin() + below(static_cast<uint32_t>(steps.size() + 1)),
                    leave("(i32.eqz (local.tee $n (i32.sub (local.get $n) (i32.const 1))))"));
-    // Another count, in 64 bits.
+    // Another count, in 64 bits, up to what is not known before.
     if (chance(3)) {
       steps.insert(steps.begin() + below(static_cast<uint32_t>(steps.size() + 1)),
-                   leave("(i64.eq (local.get $j) (i64.const " + std::to_string(below(70)) + "))"));
+                   leave("(i64.eq (local.get $j) (local.get $most))"));
       steps.push_back(set("$j", "(i64.add (local.get $j) (i64.const 1))"));
     }
     if (remembers_)
@@ -56,7 +56,9 @@ class EarlyExitText : TextRandom {
             "(param "
             "$p2 i32) (param $p3 i32) (param $n i32) (result i64)\n(local $i i32) (local $k i32) (local $x "
             "i32) (local "
-            "$y i32) (local $last i32) (local $way i32) (local $j i64)\n"
+            "$y i32) (local $last i32) (local $way i32) (local $j i64) (local $most i64)\n"
+            "(local.set $most (i64.and (i64.mul (i64.extend_i32_u (local.get $n)) (i64.const 40503)) "
+            "(i64.const 127)))\n"
             "(local.set $n "
          << (chance(3) ? i32(1 + below(40)) : "(i32.add (local.get $n) (i32.const 1))")
          << ")\n(block $out (loop $l\n";

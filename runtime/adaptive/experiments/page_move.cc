@@ -232,12 +232,20 @@ void PageMoves::ask() {
   if (!engine_.policy.huge_pages) return;
   std::optional<Measurement::Lease> lease = measurement_.try_begin(Disturbs::kMemory);
   if (!lease) return;
-  double move_seconds_per_byte = 0;
+  double move_seconds_per_byte = 0, moving_seconds_per_byte = 0;
   {
     const std::lock_guard lock(mutex_);
     // What is under way says what the next one takes.
     if (std::any_of(moves_.begin(), moves_.end(), [](const Move& move) { return move.is_moving(); })) return;
-    if (bytes_copied_ > 0) move_seconds_per_byte = copy_seconds_ / static_cast<double>(bytes_copied_);
+    if (bytes_copied_ > 0) {
+      // A part may be through before the guest comes by, which says little of the whole: as many bytes more as a part
+      // has count as if they had taken what they usually do.
+      const double usual = engine_.policy.page_probe_bytes;
+      const auto copied = static_cast<double>(bytes_copied_);
+      move_seconds_per_byte =
+          (copy_seconds_ + usual * engine_.policy.least_move_seconds_per_byte) / (copied + usual);
+      moving_seconds_per_byte = moving_seconds_ / copied;
+    }
   }
   std::vector<Wanted> wanted;
   std::vector<std::string> reasons;  // of those that stay
@@ -246,6 +254,7 @@ void PageMoves::ask() {
       if (profile->pages().addresses == 0) continue;
       feedback::PageEvidence evidence = profile->page_evidence();
       evidence.move_seconds_per_byte = move_seconds_per_byte;
+      evidence.moving_seconds_per_byte = moving_seconds_per_byte;
       evidence.vain_bytes = vain_bytes(module, evidence.seconds);
       feedback::PagePlan plan = feedback::decide_pages(evidence, engine_.policy);
       if (plan.ranges.empty()) {
@@ -385,6 +394,7 @@ void PageMoves::move_pages() {
     return;
   }
   bytes_copied_ += result.copied_bytes;
+  if (result.copied_bytes > 0) moving_seconds_ += result.seconds;
   if (result.copied_bytes > 0)
     copy_seconds_ += result.waited_seconds + engine_.policy.background_cost * result.prepared_seconds;
   collect_moved(*move);

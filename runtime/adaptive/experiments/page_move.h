@@ -190,6 +190,7 @@ class PageMoves final : public Experiment {
   std::map<const wasm::Module*, Dropped> dropped_;
   std::optional<Measurement::Lease> lease_;
   uint64_t bytes_copied_ = 0;  // by all of them, and
+  double moving_seconds_ = 0;  // for which they were under way
   double copy_seconds_ = 0;    // what that cost the guest: its waiting, and our making pages beside it
 };
 

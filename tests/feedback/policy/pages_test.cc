@@ -86,6 +86,31 @@ TEST(Pages, MoveAPartWithinTheFirstSecondOfAProgramThatStalls) {
   EXPECT_FALSE(decide_pages(e, config).ranges.empty());
 }
 
+TEST(Pages, DoNotMoveWhereTheyWouldHardlyBeThroughBeforeTheRunIs) {
+  const PolicyConfig config;
+  PageEvidence e = spread_over(256, 0.6);
+  e.seconds = 1.5;
+  e.move_seconds_per_byte = config.least_move_seconds_per_byte;
+  const double footprint = static_cast<double>(decide_pages(e, config).bytes);
+  ASSERT_GT(footprint, 0);
+  e.moving_seconds_per_byte = 0.1 / footprint;
+  EXPECT_FALSE(decide_pages(e, config).ranges.empty());
+  // As long as the run goes on: half of the gain, on the way.
+  e.moving_seconds_per_byte = 1.5 / footprint;
+  PagePlan plan = decide_pages(e, config);
+  EXPECT_TRUE(plan.ranges.empty());
+  EXPECT_NE(plan.reason.find("1.50 s for that"), std::string::npos) << plan.reason;
+  expect_replays_once_saved(make_page_episode(e, plan), config);
+  e.moving_seconds_per_byte = 6 / footprint;
+  plan = decide_pages(e, config);
+  EXPECT_TRUE(plan.ranges.empty());
+  // Once it has run for longer, what is left is worth it.
+  e.seconds = 6;
+  plan = decide_pages(e, config);
+  EXPECT_FALSE(plan.ranges.empty()) << plan.reason;
+  expect_replays_once_saved(make_page_episode(e, plan), config);
+}
+
 TEST(Pages, DoNotMoveWhereNothingStalledOfLate) {
   const PolicyConfig config;
   PageEvidence e = spread_over(256, 0.6);
