@@ -33,10 +33,14 @@ inline unsigned register_bits(const llvm::Function& function) {
 
 // One of the load's value, as wide as that is: an extension would be the one that computes with it, which then has another user and is not
 // made narrower. LLVM also makes vectors that need several registers, where assembly takes one: each part has a user then. Returns the last.
+// Vectors of fewer bits than a register has are numbers to assembly.
 inline llvm::CallInst* add_load_user(llvm::LoadInst& load) {
   llvm::IRBuilder<> b(load.getNextNode());
   b.SetCurrentDebugLocation(load.getDebugLoc());
   const auto* const vector = llvm::dyn_cast<llvm::FixedVectorType>(load.getType());
+  if (vector != nullptr && vector->getPrimitiveSizeInBits() < 128)
+    return add_user(
+        b, *b.CreateBitCast(&load, b.getIntNTy(static_cast<unsigned>(vector->getPrimitiveSizeInBits()))));
   const unsigned most =
       vector == nullptr ? 0 : register_bits(*load.getFunction()) / vector->getScalarSizeInBits();
   if (vector == nullptr || vector->getNumElements() <= most) return add_user(b, load);

@@ -152,6 +152,23 @@ TEST(Needs, AHintIsNone) {
   EXPECT_EQ(m.call("f", {i32(0), i32(5)}), returns({i32(0)}));
 }
 
+TEST(Needs, BytesThatALoopByTwoCountsLoadsForTheirTrapAreVectorsOfFewerBitsThanARegister) {
+  Optimized m(R"((module (memory 1)
+    (func (export "f") (param $p i32) (param $n i32) (result i32) (local $i i32) (local $x i32) (local $j i64) (local $most i64)
+      (local.set $most (i64.and (i64.mul (i64.extend_i32_u (local.get $n)) (i64.const 40503)) (i64.const 127)))
+      (block $out (loop $l
+        (local.set $x (i32.load8_u offset=15 (i32.add (local.get $i) (local.get $p))))
+        (br_if $out (i64.eq (local.get $j) (local.get $most)))
+        (local.set $j (i64.add (local.get $j) (i64.const 1)))
+        (local.set $i (i32.add (local.get $i) (i32.const 1)))
+        (br $l)))
+      (local.get $i))))");
+  const int32_t most = 77 * 40503 & 127;
+  EXPECT_EQ(m.call("f", {i32(1000), i32(77)}), returns({i32(most)}));
+  EXPECT_EQ(m.call("f", {i32(65536 - 16 - most), i32(77)}), returns({i32(most)}));
+  EXPECT_EQ(m.call("f", {i32(65536 - 15 - most), i32(77)}), traps(TrapCode::kMemoryOutOfBounds));
+}
+
 // A masked value is not needed where the mask is zero: each load has to be made all the same. That the loops become vectors is
 // in shapes/unasked.
 class MaskedLoads : public ::testing::TestWithParam<std::pair<const char*, const char*>> {
