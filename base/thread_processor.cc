@@ -4,7 +4,6 @@
 #include <sys/rseq.h>
 
 #include <algorithm>
-#include <atomic>
 #include <memory>
 
 namespace hindsight {

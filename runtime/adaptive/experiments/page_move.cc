@@ -394,9 +394,10 @@ void PageMoves::move_pages() {
     return;
   }
   bytes_copied_ += result.copied_bytes;
-  if (result.copied_bytes > 0) moving_seconds_ += result.seconds;
-  if (result.copied_bytes > 0)
+  if (result.copied_bytes > 0) {
+    moving_seconds_ += result.seconds;
     copy_seconds_ += result.waited_seconds + engine_.policy.background_cost * result.prepared_seconds;
+  }
   collect_moved(*move);
   move->under_way.reset();
   move->partly = move->plan.probe || result.moved_bytes < move->plan.bytes;
