@@ -58,7 +58,8 @@ inline llvm::CallInst* add_load_user(llvm::LoadInst& load) {
 // Whether it is such a user. It goes where its load goes.
 inline bool is_pin(const llvm::Instruction& instruction) {
   const auto* const call = llvm::dyn_cast<llvm::CallInst>(&instruction);
-  if (call == nullptr || !call->isInlineAsm() || !call->getType()->isVoidTy()) return false;
+  if (call == nullptr || !call->isInlineAsm() || !call->getType()->isVoidTy() || call->arg_empty())
+    return false;
   return llvm::cast<llvm::InlineAsm>(call->getCalledOperand())->getAsmString().empty();
 }
 

@@ -12,6 +12,7 @@
 #include "jit/optimizing/changes/interleave/dry_run_facts.h"
 #include "jit/optimizing/changes/interleave/interleave_parameters.h"
 #include "jit/optimizing/changes/interleave/iteration_run.h"
+#include "jit/optimizing/ir/distance.h"
 #include "jit/optimizing/versions/speculation.h"
 
 namespace hindsight::jit::optimizing {
@@ -235,9 +236,11 @@ class IterationRunFinder : private DryRunFacts {
     return false;
   }
   bool are_near(const llvm::LoadInst& a, const llvm::LoadInst& b) const {
-    const llvm::ConstantRange distance = evolution_.getSignedRange(evolution_.getMinusSCEV(
-        guest_address(*a.getPointerOperand()), guest_address(*b.getPointerOperand())));
-    return distance.getSignedMin().sgt(-kLineBytes) && distance.getSignedMax().slt(kLineBytes);
+    const llvm::SCEV* const distance = distance_between(*guest_address(*a.getPointerOperand()),
+                                                        *guest_address(*b.getPointerOperand()), evolution_);
+    if (!distance) return false;
+    const llvm::ConstantRange range = evolution_.getSignedRange(distance);
+    return range.getSignedMin().sgt(-kLineBytes) && range.getSignedMax().slt(kLineBytes);
   }
 
   void find_ways_to_waits() {
