@@ -34,6 +34,7 @@
 
 #include "jit/optimizing/vectors/early_exit_pass.h"
 #include "jit/optimizing/vectors/short_loops.h"
+#include "jit/optimizing/vectors/uncounted_loops.h"
 #include "jit/optimizing/vectors/wall.h"
 
 namespace hindsight::jit::optimizing {
@@ -145,6 +146,7 @@ llvm::FunctionPassManager lowering_passes(const CompileOptions& options, const T
     loops.addPass(llvm::LoopDeletionPass());  // of what changes made of loops, and nothing needs
     passes.addPass(llvm::createFunctionToLoopPassAdaptor(std::move(loops)));
   }
+  passes.addPass(UncountedLoopsPass());
   if (tuning.vectorize) passes.addPass(ShortLoopsPass());
   passes.addPass(
       llvm::LoopVectorizePass(llvm::LoopVectorizeOptions(/*InterleaveOnlyWhenForced=*/!tuning.vectorize,

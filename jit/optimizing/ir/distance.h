@@ -1,3 +1,4 @@
+// How far two values are from each other, in scalar evolution.
 #pragma once
 
 #include <llvm/Analysis/LoopInfo.h>

@@ -165,12 +165,14 @@ std::optional<GuardedLoop> find_guarded_loop(llvm::Loop& loop, llvm::DominatorTr
   found.after = loop.getUniqueExitBlock();
   found.accesses = std::move(*accesses);
   found.location = branch->getDebugLoc();
-  found.identity = loop.getLoopID();
+  const bool uncounted = is_uncounted(loop);
+  found.identity =
+      uncounted ? counted_loop_identity(block->getContext(), loop.getLoopID()) : loop.getLoopID();
   found.rerolling = find_copies(loop, found.accesses, evolution);
   const Backedges backedges = emit_backedges(loop, dominators, evolution, found.location);
   if (!backedges.count) return {};
   found.backedges = backedges.count;
-  found.backedges_known_to_llvm = backedges.known_to_llvm;
+  found.backedges_known_to_llvm = backedges.known_to_llvm && !uncounted;
   for (PHINode& phi : block->phis())
     if (const std::optional<int64_t> step = induction_step(phi, loop, evolution))
       found.inductions.push_back({&phi, *step});

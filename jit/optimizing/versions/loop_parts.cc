@@ -3,9 +3,12 @@
 #include <llvm/ADT/STLExtras.h>
 #include <llvm/IR/Constants.h>
 #include <llvm/Transforms/Utils/Cloning.h>
+#include <llvm/Transforms/Utils/LoopUtils.h>
 
 namespace hindsight::jit::optimizing {
 namespace {
+
+constexpr const char* kUncounted = "hindsight.uncounted";
 
 llvm::MDNode* without_vectors(llvm::LLVMContext& context) {
   return llvm::MDNode::get(context, {llvm::MDString::get(context, "llvm.loop.vectorize.enable"),
@@ -70,6 +73,20 @@ llvm::MDNode* plain_loop_identity(llvm::LLVMContext& context, const llvm::MDNode
       without_vectors(context),
       llvm::MDNode::get(context, {llvm::MDString::get(context, "llvm.loop.unroll.runtime.disable")})};
   return loop_identity(context, old, as_it_is);
+}
+
+llvm::MDNode* uncounted_loop_identity(llvm::LLVMContext& context, const llvm::MDNode* old) {
+  llvm::Metadata* const mark[] = {llvm::MDNode::get(context, {llvm::MDString::get(context, kUncounted)})};
+  return loop_identity(context, old, mark);
+}
+
+bool is_uncounted(const llvm::Loop& loop) {
+  return llvm::findOptionMDForLoop(&loop, kUncounted) != nullptr;
+}
+
+llvm::MDNode* counted_loop_identity(llvm::LLVMContext& context, const llvm::MDNode* uncounted) {
+  return llvm::makePostTransformationMetadata(context, const_cast<llvm::MDNode*>(uncounted), {kUncounted},
+                                              {});
 }
 
 bool only_traps(const llvm::BasicBlock& block) {

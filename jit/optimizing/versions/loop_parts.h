@@ -1,6 +1,7 @@
 // What every pass needs that copies loops.
 #pragma once
 
+#include <llvm/Analysis/LoopInfo.h>
 #include <llvm/IR/Instructions.h>
 #include <llvm/IR/Metadata.h>
 #include <llvm/Transforms/Utils/ValueMapper.h>
@@ -31,5 +32,11 @@ bool only_traps(const llvm::BasicBlock& block);
 llvm::MDNode* scalar_loop_identity(llvm::LLVMContext& context, const llvm::MDNode* old);
 // The loop stays as it is: neither vectorized nor unrolled with a remainder.
 llvm::MDNode* plain_loop_identity(llvm::LLVMContext& context, const llvm::MDNode* old);
+// The loop counts, but as it was LLVM would have found no count. It becomes vectors where WidenPass would have made it
+// fit for them, and else stays as it is (vectors/uncounted_loops.h).
+llvm::MDNode* uncounted_loop_identity(llvm::LLVMContext& context, const llvm::MDNode* old);
+bool is_uncounted(const llvm::Loop& loop);
+// What was said of the loop before it was uncounted.
+llvm::MDNode* counted_loop_identity(llvm::LLVMContext& context, const llvm::MDNode* uncounted);
 
 }  // namespace hindsight::jit::optimizing

@@ -239,12 +239,12 @@ class StripMaker {
   void name_loops(bool known_to_llvm) {
     const llvm::MDNode* const old = loop_.getLoopID();
     if (!copied_) {
-      if (!known_to_llvm) identify(with_, plain_loop_identity(context_, old));
+      if (!known_to_llvm) identify(with_, uncounted_loop_identity(context_, old));
       return;
     }
     identify(with_, plain_loop_identity(context_, old));
     if (!known_to_llvm) {
-      identify(without_, plain_loop_identity(context_, old));
+      identify(without_, uncounted_loop_identity(context_, old));
     } else if (old) {
       identify(without_, loop_identity(context_, old, {}));
     }

@@ -593,6 +593,43 @@ TEST(Nests, OfCountedLoopsAreLeftBetweenStrips) {
   EXPECT_EQ(nest.version->work->done, 1'000'000u) << "iterations, and not strips";
 }
 
+// LLVM finds no count of a loop that steps to zero by more than one: it may pass zero and go on. Between strips it is left all the
+// same, and becomes the vectors that it is without a way out.
+TEST(Nests, ThatStepToZeroAreVectorsWithAWayOutAsWithout) {
+  constexpr const char* kStencil =
+      R"((module (memory 64) (func (export "f") (param $at i32) (param $from i32) (param $to i32)
+    (loop $l
+      (f32.store (i32.add (local.get $to) (local.get $at))
+        (f32.add (f32.load (i32.add (local.get $from) (local.get $at)))
+                 (f32.load offset=4 (i32.add (local.get $from) (local.get $at)))))
+      (br_if $l (local.tee $at (i32.add (local.get $at) (i32.const 4))))))))";
+  OptimizeRequest request;
+  request.dump_ir = true;
+  Nest plain(kStencil, 0, request);
+  const auto has_vectors = [](const Nest& nest) {
+    return nest.m.dump.find(" x float>") != std::string::npos;
+  };
+  EXPECT_TRUE(has_vectors(plain)) << plain.m.dump;
+  request.loop_exits = true;
+  Nest nest(kStencil, 0, request);
+  ASSERT_EQ(nest.version->osr_exits.size(), 1u);
+  EXPECT_TRUE(has_vectors(nest)) << nest.m.dump;
+
+  constexpr uint32_t kCount = 300'000, kFrom = 4 * kCount, kTo = 8 * kCount + 64;
+  auto* words = reinterpret_cast<float*>(nest.m.instance->memory());
+  for (uint32_t i = 0; i <= kCount; ++i) words[i] = static_cast<float>(i % 1000);
+  // Left between strips, and entered again where it was.
+  std::atomic<const void*>& slot = *nest.version->osr_exits[0].slot;
+  slot.store(nest_leave_word(kNestLeftAfterPoll));
+  Frame frame{uint32_t{0} - kFrom, kFrom, kTo};
+  EXPECT_EQ(nest.run(frame), kNestLeftAfterPoll);
+  EXPECT_NE(static_cast<uint32_t>(frame[0]), 0u);
+  slot.store(nullptr);
+  EXPECT_EQ(nest.run(frame), kNestEnded);
+  for (uint32_t i = 0; i < kCount; ++i) ASSERT_EQ(words[(kTo - kFrom) / 4 + i], words[i] + words[i + 1]) << i;
+  EXPECT_EQ(words[kTo / 4], 0.0f);
+}
+
 TEST(Nests, ThatCannotBeLeftOrHaveShortIterationsCountNothing) {
   constexpr const char* kChase =
       R"((module (memory 1) (func (export "f") (param $at i32) (result i32) (local $n i32)
