@@ -12,6 +12,7 @@
 
 #include "jit/optimizing/generate/protect.h"
 #include "jit/optimizing/ir/loop_values.h"
+#include "jit/optimizing/versions/loop_exits.h"
 
 namespace hindsight::jit::optimizing {
 namespace {
@@ -27,6 +28,8 @@ bool calls_anything(const Loop& loop) {
     for (const Instruction& instruction : *block) {
       const auto* const call = llvm::dyn_cast<llvm::CallBase>(&instruction);
       if (call == nullptr || llvm::isa<llvm::IntrinsicInst>(call)) continue;
+      // Where a loop is left for other code is between its iterations, and most often between strips of them.
+      if (is_exit_marker(*call) && block == loop.getHeader()) continue;
       if (!call->getMetadata(kPin) && !call->getMetadata(kTemporaryUser)) return true;
     }
   }
@@ -65,6 +68,14 @@ class Carried {
     }
     begin->addIncoming(llvm::Constant::getNullValue(type_), loop.getLoopPreheader());
     begin->addIncoming(states_.back(), loop.getLoopLatch());
+  }
+
+  // So do those who leave the loop for other code before an iteration.
+  void use_at_exits() {
+    BasicBlock& header = *loop_.getHeader();
+    for (Instruction& instruction : llvm::make_early_inc_range(header))
+      if (is_exit_marker(instruction))
+        add_exit_need(llvm::cast<llvm::CallInst>(instruction), *states_.front());
   }
 
   // `user` makes nothing of the loop's value but that it is needed.
@@ -128,6 +139,7 @@ bool carry(Loop& loop, const std::vector<Pin*>& pins, llvm::LoopInfo& loops,
               [&](const Pin* a, const Pin* b) { return dominators.dominates(a->load, b->load); });
     Carried carried(loop, dominators, same);
     for (BasicBlock* exit : exits) carried.use_at(*exit, *same.front()->user);
+    carried.use_at_exits();
     for (Pin* pin : same) {
       pin->user->eraseFromParent();
       pin->user = nullptr;

@@ -2,7 +2,8 @@
 // mask, has to be executed in each iteration. The inline assembly that sees to it (protect.h) keeps a loop
 // from being vectorized. Instead each iteration's value goes into a bitwise or that is carried to the loop's
 // end, where one piece of assembly uses it. So no iteration's load can be left out, or moved after the loop
-// or into a branch. An or is a reduction like any other.
+// or into a branch. An or is a reduction like any other. Where the loop can be left for other code before an iteration, its
+// marker takes the value (loop_exits.h).
 #pragma once
 
 #include <llvm/Analysis/LoopInfo.h>

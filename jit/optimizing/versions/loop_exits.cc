@@ -14,6 +14,7 @@
 #include <map>
 
 #include "jit/optimizing/ir/entry_names.h"
+#include "jit/optimizing/ir/load_user.h"
 #include "jit/optimizing/ir/names.h"
 #include "jit/optimizing/versions/cell_code.h"
 #include "jit/optimizing/versions/strips.h"
@@ -208,9 +209,14 @@ void emit_poll(IrModule& ir, Instruction* rest, LoopIndex loop, const llvm::Debu
   };
   const int64_t slot_bytes = ir.wasm.body(ir.request.function).uses_v128 ? 16 : 8;
   const auto store_to = [&](Value* frame) {
-    for (const ExitValue& value : values)
+    for (const ExitValue& value : values) {
+      if (value.slot == ExitValue::kNoSlot) {
+        add_user(b, *value.value);
+        continue;
+      }
       ir.mark(b.CreateAlignedStore(value.value, runtime(frame, slot_bytes * value.slot), llvm::Align(4)),
               IrModule::World::kRuntime);
+    }
   };
   if (is_nest(function)) {
     store_to(function.getArg(1));
@@ -251,6 +257,18 @@ struct Exit {
 bool is_exit_marker(const llvm::Instruction& instruction) {
   const auto* call = llvm::dyn_cast<llvm::CallInst>(&instruction);
   return call && call->getCalledFunction() && call->getCalledFunction()->getName() == kMarker;
+}
+
+llvm::CallInst* add_exit_need(llvm::CallInst& marker, Value& value) {
+  std::vector<Value*> operands(marker.arg_begin(), marker.arg_end());
+  operands.push_back(llvm::ConstantInt::get(llvm::Type::getInt32Ty(marker.getContext()), ExitValue::kNoSlot));
+  operands.push_back(&value);
+  llvm::CallInst* const made =
+      llvm::CallInst::Create(marker.getFunctionType(), marker.getCalledOperand(), operands, "", &marker);
+  made->setAttributes(marker.getAttributes());
+  made->setDebugLoc(marker.getDebugLoc());
+  marker.eraseFromParent();
+  return made;
 }
 
 bool can_leave_loops(const wasm::Module& module, FuncIndex function) {

@@ -49,6 +49,8 @@ namespace hindsight::jit::optimizing {
 
 // A value at a loop's header and its place in the frame (OsrEntry): the slot's number.
 struct ExitValue {
+  // The value goes nowhere, but is computed before the loop is left.
+  static constexpr uint32_t kNoSlot = ~uint32_t{0};
   uint32_t slot;
   llvm::Value* value;
 };
@@ -57,6 +59,8 @@ struct ExitValue {
 bool can_leave_loops(const wasm::Module& module, FuncIndex function);
 // Whether this is what emit_exit_marker() left: it takes values for the case that the loop is left, and needs none.
 bool is_exit_marker(const llvm::Instruction& instruction);
+// The marker with one more value, which has no slot, in its place.
+llvm::CallInst* add_exit_need(llvm::CallInst& marker, llvm::Value& value);
 // At the builder's place, a header after its phis.
 void emit_exit_marker(IrModule& ir, llvm::IRBuilder<>& b, LoopIndex loop,
                       const std::vector<ExitValue>& values);

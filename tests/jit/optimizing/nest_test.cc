@@ -630,6 +630,45 @@ TEST(Nests, ThatStepToZeroAreVectorsWithAWayOutAsWithout) {
   EXPECT_EQ(words[kTo / 4], 0.0f);
 }
 
+// A load that is not needed on every way keeps a loop scalar where it is pinned in each iteration. Its value is carried instead, also where the
+// loop can be left, and traps there before it is.
+TEST(Nests, WithLoadsForTheirTrapsAreVectorsWithAWayOutAsWithout) {
+  constexpr const char* kChosen =
+      R"((module (memory 64) (func (export "f") (param $n i32) (result i32) (local $i i32) (local $sum i32) (local $v i32)
+    (loop $l
+      (local.set $v (i32.load8_u (local.get $i)))
+      (if (i32.load8_u offset=1000000 (local.get $i)) (then (local.set $sum (i32.add (local.get $sum) (local.get $v)))))
+      (br_if $l (i32.lt_u (local.tee $i (i32.add (local.get $i) (i32.const 1))) (local.get $n))))
+    (i32.add (local.get $sum) (local.get $i)))))";
+  OptimizeRequest request;
+  request.dump_ir = true;
+  Nest plain(kChosen, 0, request);
+  const auto has_vectors = [](const Nest& nest) { return nest.m.dump.find(" x i32>") != std::string::npos; };
+  EXPECT_TRUE(has_vectors(plain)) << plain.m.dump;
+  request.loop_exits = true;
+  Nest nest(kChosen, 0, request);
+  ASSERT_EQ(nest.version->osr_exits.size(), 1u);
+  EXPECT_TRUE(has_vectors(nest)) << nest.m.dump;
+
+  uint8_t* const bytes = nest.m.instance->memory();
+  uint32_t sum = 0;
+  constexpr uint32_t kCount = 500'000;
+  for (uint32_t i = 0; i < kCount; ++i) {
+    bytes[i] = static_cast<uint8_t>(i % 251);
+    bytes[1'000'000 + i] = static_cast<uint8_t>(i % 3 == 0 ? 0 : i % 5);
+    if (bytes[1'000'000 + i] != 0) sum += i % 251;
+  }
+  std::atomic<const void*>& slot = *nest.version->osr_exits[0].slot;
+  slot.store(nest_leave_word(kNestLeftAfterPoll));
+  Frame frame{kCount, 0, 0, 0};
+  EXPECT_EQ(nest.run(frame), kNestLeftAfterPoll);
+  EXPECT_LT(static_cast<uint32_t>(frame[1]), kCount);
+  slot.store(nullptr);
+  EXPECT_EQ(nest.run(frame), kNestEnded);
+  EXPECT_EQ(static_cast<uint32_t>(frame[1]), kCount);
+  EXPECT_EQ(static_cast<uint32_t>(frame[2]), sum);
+}
+
 TEST(Nests, ThatCannotBeLeftOrHaveShortIterationsCountNothing) {
   constexpr const char* kChase =
       R"((module (memory 1) (func (export "f") (param $at i32) (result i32) (local $n i32)
