@@ -20,6 +20,18 @@ double seconds_in(const feedback::FunctionCounts& counts, const wasm::FunctionBo
   return seconds;
 }
 
+// Lets others have the right of way as long as this exists.
+class WayLent {
+ public:
+  explicit WayLent(RightOfWay& way) : way_(way) { way_.give_back(); }
+  ~WayLent() { way_.take(); }
+  WayLent(const WayLent&) = delete;
+  WayLent& operator=(const WayLent&) = delete;
+
+ private:
+  RightOfWay& way_;
+};
+
 }  // namespace
 
 CompileQueue::CompileQueue(CodeServices& services, feedback::Monitor& monitor, DecisionLog& decisions,
@@ -218,11 +230,21 @@ std::optional<Job> CompileQueue::take_first(const std::function<bool(const Job&)
 void CompileQueue::run_one_job(bool below_guests) {
   refresh_priorities();
   std::optional<Job> job;
+  bool has_way = false;
   {
+    // Two compiles at once would share the one that guests leave, and the first of them be ready as late as both are.
+    const bool one_processor = usable_processors() < monitor_.guest_threads() + 2;
     const std::lock_guard lock(mutex_);
     job = take_first([=](const Job& other) { return other.below_guests == below_guests; });
+    has_way = job && one_processor && !below_guests && job->is_urgent() &&
+              std::ranges::any_of(can_wait_, [&](const Priority& other) { return other < job->priority; });
+    if (has_way) right_of_way_.take();
   }
   if (!job) return;  // cleared by stop(), or taken by a task for urgent jobs
+  if (has_way) {
+    run_job(std::move(*job));
+    return right_of_way_.give_back();
+  }
   std::optional<LessUrgent> at_it;
   // What waits for guests takes nothing from what is urgent.
   job->can_wait = !below_guests && (!job->is_urgent() || job->is_long());
@@ -265,7 +287,14 @@ void CompileQueue::run_urgent_jobs() {
       job = take_first([this](const Job& other) { return goes_first(other); });
       if (!job) return urgent.end();
     }
-    job->can_wait = false;  // it would wait for itself
+    job->can_wait = job->is_long();
+    if (!job->can_wait) {
+      run_job(std::move(*job));
+      continue;
+    }
+    // What is hotter may come meanwhile, to a thread that what went before has left. It would wait for itself if it kept the way.
+    const LessUrgent at_it(*this, job->priority);
+    const WayLent lent(right_of_way_);
     run_job(std::move(*job));
   }
 }

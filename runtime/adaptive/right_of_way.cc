@@ -6,15 +6,15 @@ namespace hindsight::rt {
 
 void RightOfWay::take() {
   const std::lock_guard lock(mutex_);
-  taken_ = true;
+  ++taken_;
   asked_.store(true, std::memory_order_relaxed);
 }
 
 void RightOfWay::give_back() {
   {
     const std::lock_guard lock(mutex_);
-    taken_ = false;
-    asked_.store(false, std::memory_order_relaxed);
+    --taken_;
+    asked_.store(taken_ != 0, std::memory_order_relaxed);
   }
   free_.notify_all();
 }
@@ -24,10 +24,10 @@ double RightOfWay::give() {
   using Clock = std::chrono::steady_clock;
   std::unique_lock lock(mutex_);
   // One is enough: a thread each for what is compiled is what there is.
-  if (!taken_ || waited_) return 0;
+  if (taken_ == 0 || waited_) return 0;
   const Clock::time_point begin = Clock::now();
   waited_ = true;
-  free_.wait(lock, [this] { return !taken_; });
+  free_.wait(lock, [this] { return taken_ == 0; });
   waited_ = false;
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }

@@ -1,5 +1,5 @@
-// RightOfWay: while what runs in baseline code is compiled on one thread more than there are, one compile of what can wait does wait.
-// What is only to be tried does not count: its threads have a lower priority.
+// RightOfWay: while what runs in baseline code is compiled on one thread more than there are, or beside guests that leave one processor,
+// one compile of what can wait does wait. What is only to be tried does not count: its threads have a lower priority.
 //
 // Otherwise that thread shares the processors with the guest and with such compiles. On two of them the guest waited
 // for a processor 4 to 12 % of runs of half a second (without feedback 0.4 to 3 %), and its first optimized code came late.
@@ -16,7 +16,7 @@ namespace hindsight::rt {
 
 class RightOfWay {
  public:
-  // By whoever has it; not counted: it is one thread at a time.
+  // By whoever has it. As often as it was taken it is to be given back.
   void take();
   void give_back();
 
@@ -32,7 +32,7 @@ class RightOfWay {
   std::atomic<bool> asked_{false};
   mutable std::mutex mutex_;
   std::condition_variable free_;
-  bool taken_ = false;   // by a compile of what runs in baseline code
+  unsigned taken_ = 0;   // by compiles of what runs in baseline code
   bool waited_ = false;  // by a compile that can wait
 };
 

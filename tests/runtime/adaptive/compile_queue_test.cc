@@ -129,6 +129,76 @@ TEST_F(Queue, CompilesWhatIsShortBesideWhatIsLongAndComesAfterIt) {
   EXPECT_EQ(compiled_.size(), 2u + threads);
 }
 
+// It began on one thread more, as a task of another kind had the others. That has ended when the hotter one comes.
+TEST_F(Queue, HasWhatIsLongGiveWayToWhatComesBeforeItIfGuestsLeaveOneProcessor) {
+  std::vector<std::shared_ptr<SilentUnit>> guests;
+  for (unsigned i = 1; i < usable_processors(); ++i) {
+    guests.push_back(std::make_shared<SilentUnit>());
+    monitor_.attach(guests.back(), std::nullopt);
+  }
+  double gave = 0;
+  between_passes_ = [&] { gave = queue_.right_of_way().give(); };
+  const unsigned threads = services_.threads().most();
+  std::latch others(threads), others_may_end(1);
+  begun_ = std::make_unique<std::latch>(1);
+  for (unsigned i = 0; i < threads; ++i)
+    ASSERT_TRUE(queue_.run([&] {
+      others.count_down();
+      others_may_end.wait();
+    }));
+  others.wait();
+  Job lengthy = job(kWaits, Hot{.seconds = 0.1});
+  lengthy.expected_seconds = 0.2;
+  queue_.add(std::move(lengthy));
+  begun_->wait();
+  others_may_end.count_down();
+  on_compile_ = [&](uint32_t function) {
+    if (function == kWaits) return;
+    may_end_.set_value();
+    while (!queue_.right_of_way().is_given()) std::this_thread::yield();  // for ever, if it did not
+  };
+  // Lengthy, too, and hotter.
+  Job hotter = job(1, Hot{.seconds = 1});
+  hotter.expected_seconds = 0.1;
+  queue_.add(std::move(hotter));
+  queue_.wait_until_idle();  // for ever, if it was not told to go on
+  EXPECT_GT(gave, 0);
+  EXPECT_EQ(compiled_, (std::vector<uint32_t>{1, kWaits}));
+  for (const auto& guest : guests) monitor_.detach(guest.get());
+}
+
+TEST_F(Queue, HasNobodyGiveWayWhereEachHasAProcessor) {
+  if (services_.threads().most() < 2) GTEST_SKIP() << "one thread compiles after the other";
+  double gave = 0;
+  between_passes_ = [&] { gave = queue_.right_of_way().give(); };
+  begun_ = std::make_unique<std::latch>(1);
+  Job lengthy = job(kWaits, Hot{.seconds = 0.1});
+  lengthy.expected_seconds = 0.2;
+  queue_.add(std::move(lengthy));
+  begun_->wait();
+  std::latch passed(1);
+  on_compile_ = [&](uint32_t function) {
+    if (function == kWaits) return passed.count_down();
+    may_end_.set_value();
+  };
+  queue_.add(job(1, Hot{.seconds = 1}));
+  queue_.wait_until_idle();
+  passed.wait();
+  EXPECT_EQ(gave, 0);
+}
+
+TEST(RightOfWay, IsWaitedForUntilAllHaveGivenItBack) {
+  RightOfWay right_of_way;
+  right_of_way.take();
+  right_of_way.take();
+  std::future<double> gave = std::async(std::launch::async, [&] { return right_of_way.give(); });
+  while (!right_of_way.is_given()) std::this_thread::yield();
+  right_of_way.give_back();
+  EXPECT_TRUE(right_of_way.is_given());
+  right_of_way.give_back();
+  EXPECT_GT(gave.get(), 0);
+}
+
 TEST(RightOfWay, IsNotWaitedForWhileNobodyHasIt) {
   RightOfWay right_of_way;
   EXPECT_EQ(right_of_way.give(), 0);
