@@ -1,7 +1,8 @@
 // CompileQueue holds what is to be compiled in the background, the most urgent first. What runs in baseline code does not
 // wait for a thread that makes code to be tried, which may take half a second: such code is made on threads of its own, of lower priority
 // (CodeServices::threads_for_trials), if there are more processors than guests. Nor does it wait for what is long, or undoes something: it is
-// compiled on one thread more, and what can wait does so meanwhile (RightOfWay).
+// compiled on one thread more, and what can wait does so meanwhile (RightOfWay). Where guests leave one processor, what is long waits for
+// what is hotter on whatever thread.
 // It also holds all other tasks of the adaptive tier for the compile threads (runtime/code/compile_threads.h).
 //
 // Concurrency: any thread; what is compiled and what tasks do runs on the compile threads. A job has a task, and takes no more
