@@ -237,7 +237,9 @@ void CompileQueue::run_one_job(bool below_guests) {
     const std::lock_guard lock(mutex_);
     job = take_first([=](const Job& other) { return other.below_guests == below_guests; });
     has_way = job && one_processor && !below_guests && job->is_urgent() &&
-              std::ranges::any_of(can_wait_, [&](const Priority& other) { return other < job->priority; });
+              std::ranges::any_of(can_wait_, [&](const Priority& other) {
+                return std::holds_alternative<Hot>(other) && other < job->priority;
+              });
     if (has_way) right_of_way_.take();
   }
   if (!job) return;  // cleared by stop(), or taken by a task for urgent jobs

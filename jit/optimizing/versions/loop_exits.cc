@@ -259,7 +259,7 @@ bool is_exit_marker(const llvm::Instruction& instruction) {
   return call && call->getCalledFunction() && call->getCalledFunction()->getName() == kMarker;
 }
 
-llvm::CallInst* add_exit_need(llvm::CallInst& marker, Value& value) {
+void add_exit_need(llvm::CallInst& marker, Value& value) {
   std::vector<Value*> operands(marker.arg_begin(), marker.arg_end());
   operands.push_back(llvm::ConstantInt::get(llvm::Type::getInt32Ty(marker.getContext()), ExitValue::kNoSlot));
   operands.push_back(&value);
@@ -268,7 +268,6 @@ llvm::CallInst* add_exit_need(llvm::CallInst& marker, Value& value) {
   made->setAttributes(marker.getAttributes());
   made->setDebugLoc(marker.getDebugLoc());
   marker.eraseFromParent();
-  return made;
 }
 
 bool can_leave_loops(const wasm::Module& module, FuncIndex function) {

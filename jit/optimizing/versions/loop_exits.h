@@ -60,7 +60,7 @@ bool can_leave_loops(const wasm::Module& module, FuncIndex function);
 // Whether this is what emit_exit_marker() left: it takes values for the case that the loop is left, and needs none.
 bool is_exit_marker(const llvm::Instruction& instruction);
 // The marker with one more value, which has no slot, in its place.
-llvm::CallInst* add_exit_need(llvm::CallInst& marker, llvm::Value& value);
+void add_exit_need(llvm::CallInst& marker, llvm::Value& value);
 // At the builder's place, a header after its phis.
 void emit_exit_marker(IrModule& ir, llvm::IRBuilder<>& b, LoopIndex loop,
                       const std::vector<ExitValue>& values);

@@ -10,7 +10,6 @@
 #include <optional>
 #include <vector>
 
-#include "jit/optimizing/ir/distance.h"
 #include "jit/optimizing/versions/loop_parts.h"
 
 namespace hindsight::jit::optimizing {
@@ -301,8 +300,8 @@ std::optional<ZeroCrossing> find_zero_crossing(const llvm::Loop& loop, llvm::Sca
   const bool leaves_if_equal =
       (compare->getPredicate() == llvm::ICmpInst::ICMP_EQ) == (branch->getSuccessor(1) == loop.getHeader());
   if (!leaves_if_equal) return {};
-  const auto* difference = llvm::dyn_cast_if_present<llvm::SCEVAddRecExpr>(distance_between(
-      *evolution.getSCEV(compare->getOperand(0)), *evolution.getSCEV(compare->getOperand(1)), evolution));
+  const auto* difference = llvm::dyn_cast<llvm::SCEVAddRecExpr>(evolution.getMinusSCEV(
+      evolution.getSCEV(compare->getOperand(0)), evolution.getSCEV(compare->getOperand(1))));
   if (!difference || difference->getLoop() != &loop || !difference->isAffine()) return {};
   const auto* step = llvm::dyn_cast<llvm::SCEVConstant>(difference->getStepRecurrence(evolution));
   if (!step || step->getAPInt().isZero() || step->getAPInt().getBitWidth() > 64) return {};

@@ -9,7 +9,6 @@
 
 #include "jit/optimizing/changes/interleave/chased_loops.h"
 #include "jit/optimizing/changes/interleave/interleave_parameters.h"
-#include "jit/optimizing/ir/distance.h"
 #include "jit/optimizing/versions/speculation.h"
 
 namespace hindsight::jit::optimizing {
@@ -113,8 +112,8 @@ void DryRunFacts::find_buffers() {
   // From its first byte on, or from some more into it.
   const auto is_seen_in = [&](const DryRunShape::Buffer& access, const DryRunShape::Buffer& buffer) {
     if (!access.begin || access.base != buffer.base || access.memory != buffer.memory) return false;
-    const auto* distance = llvm::dyn_cast_if_present<llvm::SCEVConstant>(
-        distance_between(*access.begin, *buffer.begin, evolution_));
+    const auto* distance =
+        llvm::dyn_cast<llvm::SCEVConstant>(evolution_.getMinusSCEV(access.begin, buffer.begin));
     return distance && distance->getAPInt().ult(DryRunShape::Buffer::kBytes);
   };
   // What loads a byte somewhere may do so in a buffer of bytes: where a pointer into it came from cannot be seen in a nest,
@@ -201,8 +200,7 @@ const llvm::SCEV* DryRunFacts::begins_anew_with(const PHINode& index) const {
     work.pop_back();
     if (!seen.insert(next).second || next == &index) continue;
     const llvm::SCEV* const now = evolution_.getSCEV(const_cast<Value*>(next));
-    const auto* const by =
-        llvm::dyn_cast_if_present<llvm::SCEVConstant>(distance_between(*now, *before, evolution_));
+    const auto* const by = llvm::dyn_cast<llvm::SCEVConstant>(evolution_.getMinusSCEV(now, before));
     if (by && by->getAPInt().abs().ule(kMostPlacesOnward)) continue;
     const auto* const meet = llvm::dyn_cast<PHINode>(next);
     const auto* const choice = llvm::dyn_cast<llvm::SelectInst>(next);

@@ -12,7 +12,6 @@
 #include "jit/optimizing/changes/interleave/dry_run_facts.h"
 #include "jit/optimizing/changes/interleave/interleave_parameters.h"
 #include "jit/optimizing/changes/interleave/iteration_run.h"
-#include "jit/optimizing/ir/distance.h"
 #include "jit/optimizing/versions/speculation.h"
 
 namespace hindsight::jit::optimizing {
@@ -235,12 +234,29 @@ class IterationRunFinder : private DryRunFacts {
       if (is_chased(load, *loop)) return true;
     return false;
   }
+  // Scalar evolution sums only what changes in loops of which one is always come to before the other: it orders the parts of a sum so.
+  // LLVM's release builds do not check it.
+  bool change_in_order(const llvm::SCEV& a, const llvm::SCEV& b) const {
+    llvm::SmallPtrSet<const llvm::Loop*, 4> loops;
+    const auto collect = [&](const llvm::SCEV* part) {
+      if (const auto* turns = llvm::dyn_cast<llvm::SCEVAddRecExpr>(part)) loops.insert(turns->getLoop());
+      return false;
+    };
+    llvm::SCEVExprContains(&a, collect);
+    llvm::SCEVExprContains(&b, collect);
+    for (const llvm::Loop* one : loops)
+      for (const llvm::Loop* other : loops)
+        if (!dominators_.dominates(one->getHeader(), other->getHeader()) &&
+            !dominators_.dominates(other->getHeader(), one->getHeader()))
+          return false;
+    return true;
+  }
   bool are_near(const llvm::LoadInst& a, const llvm::LoadInst& b) const {
-    const llvm::SCEV* const distance = distance_between(*guest_address(*a.getPointerOperand()),
-                                                        *guest_address(*b.getPointerOperand()), evolution_);
-    if (!distance) return false;
-    const llvm::ConstantRange range = evolution_.getSignedRange(distance);
-    return range.getSignedMin().sgt(-kLineBytes) && range.getSignedMax().slt(kLineBytes);
+    const llvm::SCEV* const of_a = guest_address(*a.getPointerOperand());
+    const llvm::SCEV* const of_b = guest_address(*b.getPointerOperand());
+    if (!change_in_order(*of_a, *of_b)) return false;
+    const llvm::ConstantRange distance = evolution_.getSignedRange(evolution_.getMinusSCEV(of_a, of_b));
+    return distance.getSignedMin().sgt(-kLineBytes) && distance.getSignedMax().slt(kLineBytes);
   }
 
   void find_ways_to_waits() {
