@@ -42,6 +42,10 @@ using Priority = std::variant<Later, Hot, AtStart, Undo>;
 // Changes that are known to pay: their trials start settled, at this setting.
 using Settled = std::map<jit::Site, uint32_t>;
 
+// Of the unit's time, what stalls on each of its loads, as the compiler was told it. The evidence of its episode may be of the whole
+// function, or of a time in which the loop had hardly run.
+using StallShares = std::map<WasmOffset, double>;
+
 // What is tried in its loops makes a second compile take two to five times as long (second_compiles.h).
 inline constexpr double kSecondOfFirst = 3;
 
@@ -52,6 +56,7 @@ struct Job {
   DecisionLog::Id episode = 0;
   Priority priority = Hot();
   Settled settled;
+  StallShares stall_shares;       // of compiles before, which this one follows from
   double expected_seconds = 0;    // CPU time that its compile is expected to take; 0: not known
   bool loop_exits = false;        // were asked for
   bool short_loop_exits = false;  // these too

@@ -26,10 +26,29 @@ class Interleave final : public LoadPolicy {
     return is_open(jit::ChangeKind::kInterleave, load, e, config) && !lost_around(load, e) &&
            !is_won_otherwise(load, e) && (stalls.are_worth_a_change(load) || stalls.are_worth_a_search(load));
   }
-  // Whole iterations that run ahead wait at all loads that stall. So the compiler is told of those, too, that are in no search.
+  // Whole iterations that run ahead wait at all loads that stall. So the compiler is told of those, too, that are in no search, and of
+  // what hardly stalls as the program has it: the first of several loads that lead to each other waits for nothing, so that the
+  // processor overlaps it with other iterations, and it would be waited for where the others are not.
   bool joins(const LoadEvidence& load, const Stalls& stalls, const FunctionEvidence& e) const override {
-    return e.changes.state({jit::ChangeKind::kInterleave, load.load}) == ChangeState::kNotPossible &&
-           stalls.are_worth_a_change(load) && !is_won_otherwise(load, e);
+    if (is_won_otherwise(load, e)) return false;
+    const ChangeState state = e.changes.state({jit::ChangeKind::kInterleave, load.load});
+    if (stalls.are_worth_a_change(load)) return state == ChangeState::kNotPossible;
+    return state == ChangeState::kNone && stalls.may_be_seen(load) &&
+           std::ranges::any_of(e.loads, [&](const LoadEvidence& other) {
+             return stalls.are_worth_a_change(other) && is_around_search_of(other, load, e);
+           });
+  }
+  // Whether the load is in the loop around that in which the other one is.
+  static bool is_around_search_of(const LoadEvidence& other, const LoadEvidence& load,
+                                  const FunctionEvidence& e) {
+    if (load.callee || other.callee) return false;
+    const LoopEvidence* innermost = nullptr;
+    for (const LoopEvidence& loop : e.loops)
+      if (is_in(loop, other.load) && (innermost == nullptr || innermost->depth < loop.depth))
+        innermost = &loop;
+    if (innermost == nullptr) return false;
+    return is_in(*innermost, load.load) ||
+           (innermost->parent >= 0 && is_in(e.loops[static_cast<size_t>(innermost->parent)], load.load));
   }
   static bool is_won_otherwise(const LoadEvidence& load, const FunctionEvidence& e) {
     constexpr jit::ChangeKind kOthers[] = {jit::ChangeKind::kPrefetch, jit::ChangeKind::kJumpPointers,

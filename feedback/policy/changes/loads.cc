@@ -133,6 +133,12 @@ bool Stalls::are_worth_a_search(const LoadEvidence& load) const {
          load.stall_samples >= config_.min_stall_samples && share_of(load) >= config_.min_search_share;
 }
 
+bool Stalls::may_be_seen(const LoadEvidence& load) const {
+  constexpr double kLeastShare = 0.01;
+  return stand_out_ && load.addresses > 0 && !load.is_store && !is_hopeless(load, e_, config_) &&
+         share_of(load) >= kLeastShare;
+}
+
 bool Stalls::are_worth_remembering(const LoadEvidence& load) const {
   return are_worth_a_change(load) && share_of(load) >= config_.min_remember_share;
 }

@@ -42,6 +42,8 @@ class Stalls {
   // Searches gain by going side by side also where all of what they load is in a near cache. What each step decides is
   // then no branch that the processor has to guess.
   bool are_worth_a_search(const LoadEvidence& load) const;
+  // It stalls, if hardly, and its addresses do not lie in a near cache as far as they are known.
+  bool may_be_seen(const LoadEvidence& load) const;
   // Remembering the way costs each iteration something: a loop that mostly waits for this load hides that.
   bool are_worth_remembering(const LoadEvidence& load) const;
   // The candidate for any kind of change.

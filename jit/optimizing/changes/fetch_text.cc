@@ -30,6 +30,17 @@ struct Fetches {
   std::vector<llvm::CallInst*> calls;
 };
 
+// Copies of a loop that have the same have it once.
+void append(ChangeSet& changes, const std::vector<std::string>& lines) {
+  std::string text;
+  for (const std::string& line : lines) text += kFetchPrefix + line + "\n";
+  if (changes.fetches.find(text) == std::string::npos) changes.fetches += text;
+}
+
+void append_definitions(ValueText& values, std::vector<std::string>& lines) {
+  for (const std::string& definition : values.take_definitions()) lines.push_back("  " + definition);
+}
+
 class FetchTextPass : public llvm::PassInfoMixin<FetchTextPass> {
  public:
   explicit FetchTextPass(ChangeSet& changes) : changes_(&changes) {}
@@ -55,22 +66,36 @@ class FetchTextPass : public llvm::PassInfoMixin<FetchTextPass> {
   void tell(const Fetches& fetches, const llvm::Function& function, const llvm::LoopInfo& loops) {
     ValueText values(changes_->ir, function, loops, fetches.loop);
     for (const llvm::CallInst* call : fetches.calls) values.expect(*call->getArgOperand(0));
-    std::string text = kFetchPrefix + ("ahead in @" + std::to_string(fetches.line)) + ":\n";
-    const auto add_line = [&](const std::string& line) { text += kFetchPrefix + ("  " + line) + "\n"; };
+    std::vector<std::string> lines{"ahead in @" + std::to_string(fetches.line) + ":"};
     for (llvm::CallInst* call : fetches.calls) {
       const std::string line = "fetch " + values.place(*call->getArgOperand(0), 1) + " for @" +
                                std::to_string(origin_of(*call)->value);
       call->setMetadata(kCopyOf, nullptr);  // it is told
-      for (const std::string& definition : values.take_definitions()) add_line(definition);
-      add_line(line);
+      append_definitions(values, lines);
+      lines.push_back("  " + line);
     }
-    if (changes_->fetches.find(text) == std::string::npos) changes_->fetches += text;
+    append(*changes_, lines);
   }
 
   ChangeSet* changes_;
 };
 
 }  // namespace
+
+void tell_choices(ChangeSet& changes, const llvm::Function& function, const llvm::LoopInfo& loops,
+                  const llvm::Loop& loop, WasmOffset change,
+                  const std::vector<const llvm::Instruction*>& choices) {
+  if (!changes.ir.request.dump_ir || choices.empty()) return;
+  ValueText values(changes.ir, function, loops, &loop);
+  for (const llvm::Instruction* choice : choices) values.expect(*choice);
+  std::vector<std::string> lines{"branches in @" + std::to_string(change.value) + ":"};
+  for (const llvm::Instruction* choice : choices) {
+    const std::string line = "on " + values.value(*choice);
+    append_definitions(values, lines);
+    lines.push_back("  " + line);
+  }
+  append(changes, lines);
+}
 
 void add_fetch_text(llvm::FunctionPassManager& passes, ChangeSet& changes) {
   if (changes.ir.request.dump_ir) passes.addPass(FetchTextPass(changes));

@@ -105,6 +105,17 @@ std::pair<const Value*, int64_t> origin_and_offset(const llvm::LoadInst& load) {
   return {from, offset.getSExtValue()};
 }
 
+// Where in the frame it looks; null: elsewhere.
+const llvm::AllocaInst* kept_in_frame(const llvm::LoadInst& load) {
+  return llvm::dyn_cast<llvm::AllocaInst>(llvm::getUnderlyingObject(load.getPointerOperand()));
+}
+// Bytes that runs ahead have of their own, if the address is among these, and else memory's.
+bool is_beside_memory(const llvm::LoadInst& load) {
+  const auto* const choice = llvm::dyn_cast<llvm::SelectInst>(load.getPointerOperand());
+  return choice != nullptr &&
+         llvm::isa<llvm::AllocaInst>(llvm::getUnderlyingObject(choice->getTrueValue(), 0));
+}
+
 bool is_distance(const llvm::LoadInst& load) {
   const auto [from, offset] = origin_and_offset(load);
   return llvm::isa<llvm::GlobalVariable>(from) && from->getName().starts_with(kCellPrefix) &&
@@ -163,9 +174,11 @@ bool ValueText::is_around(const llvm::Loop& loop) const {
 std::vector<const Value*> ValueText::parts_of(const Instruction& instruction) const {
   if (const std::optional<Clamp> clamp = clamp_of(instruction)) return {clamp->place};
   if (const Value* const chosen = only_choice(instruction)) return {chosen};
-  if (const auto* load = llvm::dyn_cast<llvm::LoadInst>(&instruction))
-    return origin_of(*load) ? std::vector<const Value*>{load->getPointerOperand()}
-                            : std::vector<const Value*>{};
+  if (const auto* load = llvm::dyn_cast<llvm::LoadInst>(&instruction)) {
+    if (origin_of(*load)) return {load->getPointerOperand()};
+    const llvm::AllocaInst* const kept = kept_in_frame(*load);
+    return kept != nullptr ? stored_here(*kept) : std::vector<const Value*>{};
+  }
   if (const auto* phi = llvm::dyn_cast<llvm::PHINode>(&instruction)) {
     const llvm::Loop* const loop = loops_.getLoopFor(phi->getParent());
     const bool is_of_header = loop != nullptr && loop->getHeader() == phi->getParent();
@@ -175,6 +188,20 @@ std::vector<const Value*> ValueText::parts_of(const Instruction& instruction) co
   }
   if (llvm::isa<llvm::CallBase>(instruction) && !llvm::isa<llvm::IntrinsicInst>(instruction)) return {};
   return {instruction.value_op_begin(), instruction.value_op_end()};
+}
+
+// What the loop leaves in a place of the frame.
+std::vector<const Value*> ValueText::stored_here(const llvm::AllocaInst& kept) const {
+  std::vector<const Value*> values;
+  std::vector<const llvm::User*> users(kept.user_begin(), kept.user_end());
+  for (size_t i = 0; i < users.size(); ++i) {
+    const auto* const store = llvm::dyn_cast<llvm::StoreInst>(users[i]);
+    if (store != nullptr && loop_ != nullptr && loop_->contains(store))
+      values.push_back(store->getValueOperand());
+    if (llvm::isa<llvm::GetElementPtrInst>(users[i]))
+      users.insert(users.end(), users[i]->user_begin(), users[i]->user_end());
+  }
+  return values;
 }
 
 void ValueText::expect(const Value& value) {
@@ -353,8 +380,8 @@ ValueText::Formula ValueText::of_load(const llvm::LoadInst& load) {
   if (length_of(load)) return {.text = "length"};
   if (ir_.is_among(load, IrModule::World::kCells)) return {.text = define(load, "what the loop remembers")};
   if (ir_.is_among(load, IrModule::World::kRuntime)) return {.text = define(load, "of the runtime")};
-  if (llvm::isa<llvm::AllocaInst>(llvm::getUnderlyingObject(load.getPointerOperand())))
-    return {.text = define(load, "kept in the frame")};
+  if (const llvm::AllocaInst* const kept = kept_in_frame(load)) return of_frame(load, *kept);
+  if (is_beside_memory(load)) return {.text = define(load, "kept beside memory")};
   const llvm::DILocation* const position = ir_.position_of(load);
   if (position == nullptr) return {.text = define(load, "a load")};
   const bool is_now = loop_ != nullptr && loop_->contains(&load);
@@ -362,6 +389,22 @@ ValueText::Formula ValueText::of_load(const llvm::LoadInst& load) {
 }
 
 // Invariant: it has its name before it is said what it becomes, as that leads back to it.
+ValueText::Formula ValueText::of_frame(const llvm::LoadInst& load, const llvm::AllocaInst& kept) {
+  const auto [known, is_new] = names_.try_emplace(&kept);
+  if (!is_new) return {.text = names_[&load] = known->second};
+  const std::string name = known->second = names_[&load] = next_name(kCarriedLetters, carried_names_);
+  std::vector<std::string> texts;
+  for (const Value* value : stored_here(kept)) {
+    std::string text = of(*value).text;
+    if (text != name && std::ranges::find(texts, text) == texts.end()) texts.push_back(std::move(text));
+  }
+  std::string all;
+  for (const std::string& text : texts) all += (all.empty() ? ", goes on as " : ", or ") + text;
+  definitions_.push_back(name + ": kept in the frame" + all);
+  return {.text = name};
+}
+
+// Invariant: as above.
 ValueText::Formula ValueText::of_phi(const llvm::PHINode& phi) {
   if (phi.getNumIncomingValues() == 1) return of(*phi.getIncomingValue(0));
   const llvm::Loop* const loop = loops_.getLoopFor(phi.getParent());

@@ -28,6 +28,8 @@ class ValueText {
   void expect(const llvm::Value& value);
   // "[4*i + 65536]": where a pointer leads, from the beginning of its memory. `bytes`: that are accessed there.
   std::string place(const llvm::Value& pointer, uint64_t bytes);
+  // "(a <s b) ? 2*i + 2 : 2*i + 1": what a number is.
+  std::string value(const llvm::Value& number) { return of(number).text; }
   // "a: @57 at [4*i + 4*D]": a line for each name that came up since the last call. "@57" is the load at this wasm offset, of which
   // that is a copy.
   std::vector<std::string> take_definitions() { return std::exchange(definitions_, {}); }
@@ -52,6 +54,7 @@ class ValueText {
 
   Formula of(const llvm::Value& value);
   Formula of_load(const llvm::LoadInst& load);
+  Formula of_frame(const llvm::LoadInst& load, const llvm::AllocaInst& kept);
   Formula of_phi(const llvm::PHINode& phi);
   std::string of_carried(const llvm::PHINode& phi, const llvm::Loop& loop);
   std::optional<std::string> run_of(const llvm::Value& value);
@@ -69,6 +72,7 @@ class ValueText {
   std::string clamped(const Clamp& clamp, uint64_t bytes);
 
   std::vector<const llvm::Value*> parts_of(const llvm::Instruction& instruction) const;
+  std::vector<const llvm::Value*> stored_here(const llvm::AllocaInst& kept) const;
   std::optional<Clamp> clamp_of(const llvm::Value& value) const;
   std::optional<uint32_t> length_of(const llvm::Value& value) const;
   bool is_around(const llvm::Loop& loop) const;

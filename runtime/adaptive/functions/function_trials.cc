@@ -80,6 +80,14 @@ Known known_of(const std::map<const wasm::Module*, std::map<Key, Known>>& all, c
   return found == of_module->second.end() ? Known() : found->second;
 }
 
+StallShares shares_told(const Job& job) {
+  StallShares shares = job.stall_shares;
+  for (const feedback::Candidate& candidate : job.plan.candidates)
+    if (jit::is_of_load(candidate.kind()) && candidate.request.weight > 0)
+      shares[candidate.at()] = candidate.request.weight;
+  return shares;
+}
+
 bool is_split(const feedback::Candidate& candidate) {
   return candidate.site() == feedback::version_site(jit::ChangeKind::kSplitCold);
 }
@@ -130,14 +138,18 @@ double MadeRoom::gain_to_beat(const Watch& watch, size_t cell) const {
 }
 
 std::vector<jit::Site> MadeRoom::note_loss(const Watch& watch, size_t cell, double gain) {
-  bool rival_lost = false;
+  std::vector<jit::Site> lost;
+  bool has_rival = false, rival_lost = false;
   for (const jit::Answer& answer : watch.version->answers) {
     if (!answer.is_applied() || answer.cell != cell) continue;
-    if (answer.has_rival && gain >= kMinGain) {
-      waiting_.push_back(answer.site);
-      gain_ = gain;
-    }
+    lost.push_back(answer.site);
+    has_rival |= answer.has_rival;
     rival_lost |= is_rival(watch, answer);
+  }
+  // With all that shared its trial: where iterations wait is found out from all loads that are asked for.
+  if (has_rival && gain >= kMinGain) {
+    waiting_ = std::move(lost);
+    gain_ = gain;
   }
   return rival_lost ? std::exchange(waiting_, {}) : std::vector<jit::Site>();
 }
@@ -177,6 +189,7 @@ Watch FunctionTrials::make(const Job& job, const std::shared_ptr<jit::CodeVersio
   watch.cached = job.cached;
   watch.cached_changes = job.cached_changes;
   watch.won_before = job.settled;
+  watch.stall_shares = shares_told(job);
   const MadeRoom room = room_of(job.module, job.unit());
   const WonChanges won = won_of(job.module, job.plan.function);
   const double miss = miss_seconds(calibration_.get().get());
@@ -528,7 +541,9 @@ std::vector<jit::Site> FunctionTrials::plan_without_losers(Job& job, const Watch
   std::vector<jit::Site> instead;
   const feedback::FunctionEvidence evidence = decisions_.at(watch.episode).evidence;
   const double samples = evidence.samples_baseline + evidence.samples_optimized;
+  job.stall_shares = watch.stall_shares;
   const auto share_of = [&](WasmOffset at) {
+    if (const auto told = watch.stall_shares.find(at); told != watch.stall_shares.end()) return told->second;
     for (const feedback::LoadEvidence& load : evidence.loads)
       if (load.load == at && samples > 0) return load.stall_samples / samples;
     return 0.0;
@@ -645,6 +660,7 @@ std::vector<jit::Site> FunctionTrials::stay_with(const Job& job, Watch& watch, c
   const auto is_compared = [](const feedback::Candidate& candidate) {
     return candidate.kind() != jit::ChangeKind::kInlineCalls && !is_split(candidate);
   };
+  for (const auto& [load, share] : shares_told(job)) watch.stall_shares[load] = share;
   std::erase_if(watch.told, is_compared);
   for (feedback::Candidate& candidate : told_by(job.plan))
     if (is_compared(candidate)) watch.told.push_back(std::move(candidate));

@@ -40,6 +40,7 @@ struct Watch {
   // What was won in an earlier version, as it was tuned there. A loop's changes have one trial. Where it begins anew for a
   // change that is new, and that is rejected, these stay: they have lost nothing.
   Settled won_before;
+  StallShares stall_shares;
   DecisionLog::Id episode = 0;
   std::vector<LoopIndex> osr_loops;
   std::vector<feedback::Candidate> told;  // what the compiler was told (told_by)

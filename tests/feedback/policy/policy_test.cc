@@ -446,6 +446,30 @@ TEST(Policy, AsksToInterleaveAlsoWhereThatWasNotPossibleAloneOnceAnotherLoadIsAs
   EXPECT_FALSE(asks(130)) << "nothing is new";
 }
 
+TEST(Policy, AsksToInterleaveWithWhatHardlyStallsInTheLoopAroundASearchThatDoes) {
+  FunctionEvidence e = hot_function(100);
+  e.loops[0].end = WasmOffset(300);
+  e.loops[1].end = WasmOffset(150);
+  e.loops.push_back({LoopIndex(static_cast<uint32_t>(e.loops.size())), WasmOffset(400), 0, 20, -1});
+  e.loops.back().end = WasmOffset(600);
+  e.loads = {stalling_load(130, 80), stalling_load(110, 4)};
+  const auto asks = [&](jit::ChangeKind kind, uint32_t at) {
+    return std::ranges::any_of(propose(kind, e, {}),
+                               [&](const Candidate& candidate) { return candidate.at() == WasmOffset(at); });
+  };
+  EXPECT_TRUE(asks(kInterleave, 110)) << "the processor may have overlapped it";
+  EXPECT_FALSE(asks(kPrefetch, 110)) << "which helps no prefetch";
+  e.loads[1].load = WasmOffset(410);
+  EXPECT_FALSE(asks(kInterleave, 410)) << "of another loop";
+  e.loads[1] = stalling_load(110, 4);
+  e.loads[1].addresses = 20;
+  e.loads[1].address_span_bytes = 4096;
+  EXPECT_FALSE(asks(kInterleave, 110)) << "it is in a near cache";
+  e.loads[1] = stalling_load(110, 4);
+  e.changes.put({kInterleave, WasmOffset(110)}, {.state = ChangeState::kNotPossible});
+  EXPECT_FALSE(asks(kInterleave, 110)) << "it was of no use";
+}
+
 TEST(Policy, AsksForFurtherLoadsOfItsNestAloneAndWhereItAsksForLoads) {
   FunctionEvidence e = hot_function(2);
   e.loops[0].code_bytes = 150;

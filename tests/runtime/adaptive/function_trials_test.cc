@@ -59,11 +59,13 @@ TEST(WonChanges, AreNotKnownToPayInOtherLoopsThanWonThem) {
 }
 
 constexpr jit::Site kRuns{jit::ChangeKind::kInterleave, WasmOffset(7)};
+constexpr jit::Site kFollows{jit::ChangeKind::kInterleave, WasmOffset(8)};
 constexpr jit::Site kRival{jit::ChangeKind::kPrefetch, WasmOffset(9)};
 Watch watch_with(jit::Site site, bool has_rival, TrialState state = TrialState::kRejected) {
   Watch watch;
   const auto version = std::make_shared<jit::CodeVersion>();
   version->answers = {{.site = site, .state = jit::Answer::State::kApplied, .has_rival = has_rival}};
+  if (site == kRuns) version->answers.push_back({.site = kFollows, .state = jit::Answer::State::kFollows});
   watch.version = version;
   watch.reported = {state};
   return watch;
@@ -78,7 +80,8 @@ TEST(MadeRoom, AsksForAsMuchOfARivalAsItWasMadeRoomForWith) {
   room.note_loss(watch_with(kRuns, true), 0, 0.6);
   EXPECT_EQ(room.gain_to_beat(rival, 0), 0.6);
   EXPECT_EQ(room.gain_to_beat(watch_with(kRival, false, TrialState::kKept), 0), 0) << "it was won before";
-  EXPECT_EQ(room.note_loss(watch_with(kRival, false), 0, 0.4), std::vector{kRuns}) << "it gained less";
+  EXPECT_EQ(room.note_loss(watch_with(kRival, false), 0, 0.4), (std::vector{kRuns, kFollows}))
+      << "it gained less";
   EXPECT_EQ(room.gain_to_beat(rival, 0), 0) << "nothing waits any more";
 }
 
@@ -90,7 +93,7 @@ TEST(MadeRoom, HasWhatGainedTriedAgainOnceItsRivalLost) {
     EXPECT_TRUE(room.note_loss(watch_with(kRival, false), 0, -0.1).empty()) << "once";
     return again;
   };
-  EXPECT_EQ(after(0.4, true), std::vector{kRuns});
+  EXPECT_EQ(after(0.4, true), (std::vector{kRuns, kFollows}));
   EXPECT_TRUE(after(0.01, true).empty()) << "it lost by itself";
   EXPECT_TRUE(after(0.4, false).empty()) << "it made no room";
 }

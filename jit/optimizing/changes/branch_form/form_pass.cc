@@ -16,6 +16,7 @@
 #include "jit/optimizing/changes/branch_form/chosen_ways.h"
 #include "jit/optimizing/changes/branch_form/form_parameters.h"
 #include "jit/optimizing/changes/branch_form/if_conversion.h"
+#include "jit/optimizing/changes/fetch_text.h"
 #include "jit/optimizing/changes/values/usual_values.h"
 #include "jit/optimizing/versions/carried_chain.h"
 #include "jit/optimizing/versions/cell_code.h"
@@ -276,6 +277,7 @@ class FormChanger {
     uint32_t cell = 0;  // the same for all
     for (const Candidate& candidate : group.parts) cell = changes_.cell_of(group.claim, *candidate.slot);
     add_followers(group, cell);
+    tell_ways(group);
     const CellCode code(ir_, function_, cell);
     const llvm::DebugLoc location = loop_location(ir_, function_, group.claim.loop());
     for (Candidate& candidate : group.parts) {
@@ -293,6 +295,20 @@ class FormChanger {
         },
         [&](Instruction* before, Value* iterations) { code.emit_countdown(iterations, before, location); });
     for (const Candidate& candidate : group.parts) change(candidate, group.claim, places);
+  }
+
+  // For tests.
+  void tell_ways(const FormGroup& group) const {
+    std::vector<std::pair<const llvm::Loop*, std::vector<const Instruction*>>> by_loop;
+    for (const Candidate& candidate : group.parts) {
+      if (candidate.slot->kind() != ChangeKind::kSpeculate) continue;
+      if (by_loop.empty() || by_loop.back().first != candidate.innermost)
+        by_loop.push_back({candidate.innermost, {}});
+      std::vector<const Instruction*>& choices = by_loop.back().second;
+      if (!llvm::is_contained(choices, &at(candidate))) choices.push_back(&at(candidate));
+    }
+    for (const auto& [loop, choices] : by_loop)
+      tell_choices(changes_, function_, loops_, *loop, group.claim.loop(), choices);
   }
 
   // Other loads go the same way: what stalls there by now has been tried.

@@ -51,8 +51,9 @@ class DryRunCode : protected GroupCode {
     phi->setDebugLoc(location_);
     return phi;
   }
-  // The other lines of a node: so many bytes from the address each.
-  void fetch_rest_of_node(Builder& b, Value* address, uint32_t memory, const std::vector<int64_t>& bytes);
+  // The other lines of a node: so many bytes from the address each, which is where the load begins to look.
+  void fetch_rest_of_node(Builder& b, Value* address, uint32_t memory, const std::vector<int64_t>& bytes,
+                          const Instruction& load);
   void end_loop(Builder& b, Value* again, BasicBlock* first, BasicBlock* out) {
     b.CreateCondBr(again, first, out)
         ->setMetadata(llvm::LLVMContext::MD_loop, plain_loop_identity(ir_.context, nullptr));

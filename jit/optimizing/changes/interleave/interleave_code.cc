@@ -128,13 +128,15 @@ void Emission::prefetch(Builder& b, const KnownLoad& known, const Copies& values
     }
     b.Insert(copy);
     copy->setDebugLoc(location_);
+    if (llvm::isa<llvm::LoadInst>(operation)) tell_origin(ir_, *copy, *operation);
     copies[operation] = copy;
   }
   Value* const original = known.first_of(known.load->getPointerOperand());
   Value* place = copy_of(copies, original);
   if (place == original) place = copy_of(values, original);
-  fetch_line(b, place);
-  for (const int64_t bytes : known.rest_of_node) fetch_line(b, further_by(b, place, bytes));
+  tell_origin(ir_, *fetch_line(b, place), *known.load);
+  for (const int64_t bytes : known.rest_of_node)
+    tell_origin(ir_, *fetch_line(b, further_by(b, place, bytes)), *known.load);
 }
 
 void Emission::emit_group_end() {

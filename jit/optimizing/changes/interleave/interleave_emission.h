@@ -7,6 +7,7 @@
 #include <map>
 
 #include "jit/optimizing/changes/interleave/interleave_code.h"
+#include "jit/optimizing/ir/copy_origin.h"
 #include "jit/optimizing/ir/fetch_line.h"
 #include "jit/optimizing/versions/cell_code.h"
 #include "jit/optimizing/versions/loop_parts.h"

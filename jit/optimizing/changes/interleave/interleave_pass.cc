@@ -13,6 +13,7 @@
 #include <span>
 #include <utility>
 
+#include "jit/optimizing/changes/fetch_text.h"
 #include "jit/optimizing/changes/interleave/chased_loops.h"
 #include "jit/optimizing/changes/interleave/dry_run.h"
 #include "jit/optimizing/changes/interleave/interleave_code.h"
@@ -236,18 +237,18 @@ class Interleaver {
   const std::expected<IterationRunShape, std::string>& iterations_of(llvm::Loop& outer) {
     const auto found = iterations_.find(&outer);
     if (found != iterations_.end()) return found->second;
-    const double much = kMuchOfTheMost * largest_share_in(outer);
-    const auto is_waited_for_most = [&](const llvm::LoadInst& load) {
+    const double most = largest_share_in(outer);
+    const auto stall_of_most = [&](const llvm::LoadInst& load) {
       const Slot* const slot = slot_of(load);
-      return slot != nullptr && slot->request.weight >= much;
+      if (slot == nullptr) return 0.0;
+      return most > 0 ? slot->request.weight / most : 1.0;
     };
     return iterations_
-        .emplace(&outer,
-                 find_iteration_run_shape(ir_, outer, is_waited_for_most,
-                                          analyses_.getResult<llvm::LoopAnalysis>(function_),
-                                          analyses_.getResult<llvm::DominatorTreeAnalysis>(function_),
-                                          analyses_.getResult<llvm::PostDominatorTreeAnalysis>(function_),
-                                          analyses_.getResult<llvm::ScalarEvolutionAnalysis>(function_)))
+        .emplace(&outer, find_iteration_run_shape(
+                             ir_, outer, stall_of_most, analyses_.getResult<llvm::LoopAnalysis>(function_),
+                             analyses_.getResult<llvm::DominatorTreeAnalysis>(function_),
+                             analyses_.getResult<llvm::PostDominatorTreeAnalysis>(function_),
+                             analyses_.getResult<llvm::ScalarEvolutionAnalysis>(function_)))
         .first->second;
   }
   bool stalls(const llvm::LoadInst& load) const { return slot_of(load) != nullptr; }
@@ -413,6 +414,7 @@ void add_interleave(llvm::FunctionPassManager& passes, ChangeSet& changes) {
   const auto parked = std::make_shared<ParkedExits>();
   passes.addPass(ParkExitsPass(parked));
   passes.addPass(InterleavePass(changes));
+  add_fetch_text(passes, changes);
   passes.addPass(UnparkExitsPass(changes.ir, parked, [&changes] { return changes.has_regrouped_searches; }));
   passes.addPass(llvm::LoopSimplifyPass());
   passes.addPass(llvm::LCSSAPass());

@@ -42,9 +42,12 @@ struct IterationRunShape {
   std::map<const llvm::PHINode*, llvm::PHINode*> as_before;
 };
 
+// How long a load stalls, as a part of what that one does which stalls longest; 0: it does not.
+using StallOfMost = std::function<double(const llvm::LoadInst&)>;
+
 // The shape of the iterations of `outer`, or why running them ahead would find nothing. Changes nothing.
 std::expected<IterationRunShape, std::string> find_iteration_run_shape(
-    const IrModule& ir, llvm::Loop& outer, const StallsAt& stalls, llvm::LoopInfo& loops,
+    const IrModule& ir, llvm::Loop& outer, const StallOfMost& stall, llvm::LoopInfo& loops,
     llvm::DominatorTree& dominators, const llvm::PostDominatorTree& postdominators,
     llvm::ScalarEvolution& evolution);
 

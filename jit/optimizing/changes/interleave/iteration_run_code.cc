@@ -54,7 +54,9 @@ class IterationRun : private DryRunCode {
         if (!left_out.contains(wait)) continue;
         auto* const copy = llvm::cast<llvm::LoadInst>(copy_of(copies, const_cast<llvm::LoadInst*>(wait)));
         Builder b = at(copy);
-        fetch_line(b, speculation_.clamp(b, copy->getPointerOperand(), memory_of(*wait), 1));
+        tell_origin(ir_,
+                    *fetch_line(b, speculation_.clamp(b, copy->getPointerOperand(), memory_of(*wait), 1)),
+                    *wait);
         fetch_node(b, copy->getPointerOperand(), *wait);
       }
     } else {
@@ -73,7 +75,8 @@ class IterationRun : private DryRunCode {
   }
   void fetch_node(Builder& b, Value* address, const llvm::LoadInst& original) {
     const auto its = its_.nodes.with.find(&original);
-    if (its != its_.nodes.with.end()) fetch_rest_of_node(b, address, memory_of(original), its->second);
+    if (its != its_.nodes.with.end())
+      fetch_rest_of_node(b, address, memory_of(original), its->second, original);
   }
   uint32_t memory_of(const llvm::LoadInst& load) const {
     return Speculation::memory_of(ir_, load.getPointerOperand(), function_).value_or(0);
@@ -170,7 +173,7 @@ class IterationRun : private DryRunCode {
     BasicBlock* const rest = wait.pause->splitBasicBlock(&load, "dry.rest");
     wait.pause->getTerminator()->eraseFromParent();
     Builder b = at(wait.pause);
-    fetch_line(b, load.getPointerOperand());  // which is clamped
+    tell_origin(ir_, *fetch_line(b, load.getPointerOperand()), original);  // which is clamped
     fetch_node(b, load.getPointerOperand(), original);
     b.CreateStore(word(number_of_wait), element(b, where_, slot_));
     stay_active(rounds, wait.pause);

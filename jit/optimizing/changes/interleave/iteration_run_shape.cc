@@ -28,14 +28,14 @@ class IterationRunFinder : private DryRunFacts {
                      const llvm::PostDominatorTree& postdominators, llvm::ScalarEvolution& evolution)
       : DryRunFacts(ir, loops, dominators, postdominators, evolution) {}
 
-  std::expected<IterationRunShape, std::string> find(llvm::Loop& outer, const StallsAt& stalls) {
+  std::expected<IterationRunShape, std::string> find(llvm::Loop& outer, const StallOfMost& stall) {
     shape_.parts.outer = &outer;
     function_ = outer.getHeader()->getParent();
     if (!check_loop()) return std::unexpected(reason_);
     find_unknown();
     find_buffers();
     find_places();
-    if (!find_waits(stalls)) return std::unexpected(reason_);
+    if (!find_waits(stall)) return std::unexpected(reason_);
     find_controls();
     distance_ = distances_to_latch(outer);
     do {
@@ -70,9 +70,11 @@ class IterationRunFinder : private DryRunFacts {
            refuse(fmt::format("the iteration is longer than {} instructions", kMostCopiedInstructions));
   }
 
-  // Where an iteration would wait: at loads that stall, at those of its searches, and at what pointers that come from there
-  // lead to. Of those of a line, at the first.
-  bool find_waits(const StallsAt& stalls) {
+  // Where an iteration would wait: at loads that stall much, at those of its searches, and at what pointers that come from there
+  // lead to. Also at what stalls in front of these: the program's iterations overlap there, as their first load waits for
+  // nothing, and copies that give way behind it would not. Of those of a line, at the first.
+  bool find_waits(const StallOfMost& stall) {
+    const auto stalls = [&](const llvm::LoadInst& load) { return stall(load) >= kMuchOfTheMost; };
     std::vector<llvm::LoadInst*> candidates;
     for (BasicBlock* block : shape_.parts.head)
       for (Instruction& instruction : *block)
@@ -93,6 +95,11 @@ class IterationRunFinder : private DryRunFacts {
     add([&](const llvm::LoadInst& load) {
       const Value* const pointer = pointer_of(load);
       return pointer && far.contains(pointer) && !may_be_waited_for(*pointer);
+    });
+    add([&](const llvm::LoadInst& load) {
+      return stall(load) >= kSomeOfTheMost && llvm::any_of(found_.waits, [&](const llvm::LoadInst* wait) {
+               return dominators_.dominates(&load, wait);
+             });
     });
     wait_once_a_node(stalls);
     // In the order of code: a block that has several is cut at its first one first.
@@ -530,10 +537,10 @@ class IterationRunFinder : private DryRunFacts {
 }  // namespace
 
 std::expected<IterationRunShape, std::string> find_iteration_run_shape(
-    const IrModule& ir, llvm::Loop& outer, const StallsAt& stalls, llvm::LoopInfo& loops,
+    const IrModule& ir, llvm::Loop& outer, const StallOfMost& stall, llvm::LoopInfo& loops,
     llvm::DominatorTree& dominators, const llvm::PostDominatorTree& postdominators,
     llvm::ScalarEvolution& evolution) {
-  return IterationRunFinder(ir, loops, dominators, postdominators, evolution).find(outer, stalls);
+  return IterationRunFinder(ir, loops, dominators, postdominators, evolution).find(outer, stall);
 }
 
 }  // namespace hindsight::jit::optimizing
