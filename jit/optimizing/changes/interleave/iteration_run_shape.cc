@@ -12,6 +12,7 @@
 #include "jit/optimizing/changes/interleave/dry_run_facts.h"
 #include "jit/optimizing/changes/interleave/interleave_parameters.h"
 #include "jit/optimizing/changes/interleave/iteration_run.h"
+#include "jit/optimizing/versions/loop_walk.h"
 #include "jit/optimizing/versions/speculation.h"
 
 namespace hindsight::jit::optimizing {
@@ -97,9 +98,9 @@ class IterationRunFinder : private DryRunFacts {
       return pointer && far.contains(pointer) && !may_be_waited_for(*pointer);
     });
     add([&](const llvm::LoadInst& load) {
-      return stall(load) >= kSomeOfTheMost && llvm::any_of(found_.waits, [&](const llvm::LoadInst* wait) {
-               return dominators_.dominates(&load, wait);
-             });
+      return stall(load) >= kSomeOfTheMost && waits_for_nothing(load) &&
+             llvm::any_of(found_.waits,
+                          [&](const llvm::LoadInst* wait) { return dominators_.dominates(&load, wait); });
     });
     wait_once_a_node(stalls);
     // In the order of code: a block that has several is cut at its first one first.
@@ -114,6 +115,19 @@ class IterationRunFinder : private DryRunFacts {
         before_.push_back(load);
     return found_.waits.size() <= kMostWaits ||
            refuse(fmt::format("an iteration waits in more than {} places", kMostWaits));
+  }
+
+  // Whether its address is known as soon as the iteration begins.
+  bool waits_for_nothing(const llvm::LoadInst& load) {
+    if (loops_.getLoopFor(load.getParent()) != &outer()) return false;
+    LoopWalk walk(outer(), kMaxInterleavedInstructions, load.getPointerOperand());
+    while (const Instruction* const instruction = walk.next()) {
+      if (const auto* other = llvm::dyn_cast<llvm::LoadInst>(instruction);
+          other != nullptr && may_wait(const_cast<llvm::LoadInst&>(*other)))
+        return false;
+      if (!optimizing::is_header_phi(*instruction, outer())) walk.follow(*instruction);
+    }
+    return true;
   }
 
   void wait_once_a_node(const StallsAt& stalls) {
