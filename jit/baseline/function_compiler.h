@@ -114,6 +114,7 @@ struct Control {
   uint32_t loop = kNoIndex;        // the innermost loop around this, or this one, in controls_
   uint32_t branches = 0;           // kLoop: those in it, and in no loop of it, so far; back edges are none
   bool has_conditional_back_edge = false;  // kLoop
+  uint32_t selects = 0;                    // kLoop: in it, and in no loop of it
   // kLoop: an iteration may take from the counter of branches by more than one of its back edges.
   bool counts_otherwise = false;
   WasmOffset offset;   // of a loop that counts turns

@@ -97,6 +97,7 @@ struct LoopInfo {
   uint32_t depth = 0;        // 0 = outermost loop
   std::optional<LoopIndex> parent;
   bool reachable = true;  // false: in dead code; compilers skip it
+  uint32_t selects = 0;   // in it, and in no loop of it
   uint32_t frame = 0;     // its own, in FunctionBody::loop_frames
   // Bit k: some branch in the loop, in dead code too, goes to the k-th frame around it. Bit 0 is never set. Branches are br, br_if,
   // br_table, br_on_*, return and clauses of try_table; the function's body is among the frames.

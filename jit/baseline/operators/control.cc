@@ -223,6 +223,7 @@ void FunctionCompiler::enter_loop(const Instr& instr) {
   count_instructions();
   enter_block(instr, Control::Kind::kLoop);
   controls_.back().in_innermost_loop = innermost_[loop];
+  controls_.back().selects = body_.loops[loop].selects;
   // The back edges are not known yet: no cached local survives.
   forget_locals();
   if (innermost_[loop] && samples_values()) {

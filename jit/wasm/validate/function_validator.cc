@@ -408,6 +408,7 @@ void FunctionValidator::close_loop(LoopInfo& loop) {
   const OpenLoop open = open_loops_.back();
   open_loops_.pop_back();
   loop.end = WasmOffset(at_);
+  loop.selects = open.selects;
   uint32_t last = open.lowest;
   if (open.frame - last > kMostLoopLevels) {
     loop.too_deep = true;
@@ -736,8 +737,10 @@ bool FunctionValidator::step(FunctionBody& body) {
     case Opcode::kDrop:
       return pop_any(operand);
     case Opcode::kSelect:
+      note_select();
       return select();
     case Opcode::kSelectT:
+      note_select();
       return select_typed();
     case Opcode::kLocalGet:
       if (!local(body, index, type)) return false;

@@ -113,6 +113,9 @@ class FunctionValidator {
   bool label(const Frame*& frame);
   // The same, of a branch: loops around it are to know where it goes.
   bool branch(const Frame*& frame);
+  void note_select() {
+    if (!open_loops_.empty()) ++open_loops_.back().selects;
+  }
   void note_branch(size_t target);
   bool local(const FunctionBody& body, uint32_t& index, ValType& type);
   bool table(uint32_t& index, ValType& element);
@@ -165,6 +168,7 @@ class FunctionValidator {
     uint32_t index;
     uint32_t frame;   // in frames_
     uint32_t lowest;  // frame that a branch in the loop went to
+    uint32_t selects = 0;
   };
   std::vector<OpenLoop> open_loops_;
   std::unordered_set<ValType> singles_;  // what block types of the short form refer to, beyond the usual

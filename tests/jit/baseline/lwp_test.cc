@@ -459,6 +459,24 @@ TEST_F(LwpTest, AValueRecordSaysWhatASelectInAnInnermostLoopChoseBy) {
   EXPECT_EQ(instance->call("differ", {f64(NAN), f64(1)}), returns({i32(10)}));
 }
 
+TEST_F(LwpTest, SelectsOfAnInnermostLoopThatHasManyAreNotRecorded) {
+  auto instance = instantiate_sampling(R"((module
+    (func (export "four") (param i32) (result i32)
+      (loop (result i32)
+        i32.const 1 i32.const 2 local.get 0 select i32.const 3 local.get 0 select
+        i32.const 4 local.get 0 select i32.const 5 local.get 0 select))
+    (func (export "five") (param i32) (result i32)
+      (loop (result i32)
+        i32.const 1 i32.const 2 local.get 0 select i32.const 3 local.get 0 select
+        i32.const 4 local.get 0 select (block (param i32) (result i32) i32.const 5 local.get 0 select)
+        i32.const 6 local.get 0 select))))");
+  EXPECT_EQ(instance->call("four", {i32(0)}), returns({i32(5)}));
+  EXPECT_EQ(value_records.size(), 4u);
+  value_records.clear();
+  EXPECT_EQ(instance->call("five", {i32(0)}), returns({i32(6)}));
+  EXPECT_TRUE(value_records.empty());
+}
+
 TEST_F(LwpTest, SelectsAreRecordedWhileTheCounterOfBranchesIsNegativeWhereInstructionsAreNotCounted) {
   compile_options_.lwp_instructions = false;
   auto instance = instantiate_sampling(R"((module
