@@ -431,7 +431,8 @@ std::string ValueText::of_carried(const llvm::PHINode& phi, const llvm::Loop& lo
     add_parts(*next, 1, sum);
     const Value* const itself = &phi;
     const auto own = std::ranges::find(sum.terms, itself, &std::pair<const Value*, int64_t>::first);
-    if (own != sum.terms.end() && own->second == 1) {
+    const bool by_number = sum.terms.size() == 1;
+    if (own != sum.terms.end() && own->second == 1 && (by_number || &loop == loop_)) {
       own->second = 0;
       return "goes by " + text_of(sum, phi.getType()->getScalarSizeInBits()).text + whose;
     }

@@ -413,6 +413,8 @@ llvm::PreservedAnalyses LoopExitPass::run(llvm::Function& function, llvm::Functi
       for (const ExitValue& value : values) there.push_back({value.slot, header.compute(value.value)});
       return there;
     });
+    // What was there for the marker alone.
+    llvm::DeleteDeadPHIs(exit.loop->getHeader());
   }
   return llvm::PreservedAnalyses::none();
 }

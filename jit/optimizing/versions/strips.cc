@@ -113,6 +113,7 @@ class StripMaker {
     b.SetInsertPoint(tail_);
     b.SetCurrentDebugLocation(location_);
     for (const Carried& c : carried) {
+      if (shortest == 0) foresee(b, *c.in_with, *c.in_head, strips.count);
       Value* const next = merged(c.in_with->getIncomingValueForBlock(with_.latch));
       c.in_head->addIncoming(next, tail_);
       strips.next[c.in_with] = next;
@@ -180,9 +181,10 @@ class StripMaker {
   Value* merged(Value* value) {
     auto* const instruction = llvm::dyn_cast<Instruction>(value);
     if (!instruction || !loop_.contains(instruction)) return value;
-    PHINode*& phi = merged_[value];
-    if (phi) return phi;
-    phi = phi_in(tail_, value->getType(), 2);
+    Value*& known = merged_[value];
+    if (known) return known;
+    PHINode* const phi = phi_in(tail_, value->getType(), 2);
+    known = phi;
     for (const Copy* copy : copies_) {
       PHINode* const leaving = phi_in(copy->exit, value->getType(), 1);
       leaving->addIncoming(copy == &with_ ? value : copy_of(value), copy->latch);
@@ -191,6 +193,23 @@ class StripMaker {
     }
     return phi;
   }
+  // What goes by the same step in each iteration is known in the tail by how many there were. Where the loop needs it for nothing else,
+  // it is no part of the copies: of a counter of 32 bits that leaves the loop LLVM makes a sum, and then only as many lanes as
+  // vectors have of these.
+  void foresee(llvm::IRBuilder<>& tail, PHINode& phi, Value& first, Value* count) {
+    auto* const next = llvm::dyn_cast<llvm::BinaryOperator>(phi.getIncomingValueForBlock(with_.latch));
+    if (!next || next->getOpcode() != Instruction::Add || !loop_.contains(next) ||
+        !phi.getType()->isIntegerTy())
+      return;
+    Value* const step = next->getOperand(next->getOperand(0) == &phi ? 1 : 0);
+    if (!llvm::is_contained(next->operand_values(), &phi) || !loop_.isLoopInvariant(step)) return;
+    const auto after = [&](Value* iterations) {
+      return tail.CreateAdd(&first, tail.CreateMul(tail.CreateZExtOrTrunc(iterations, phi.getType()), step));
+    };
+    merged_[next] = after(count);
+    merged_[&phi] = after(tail.CreateSub(count, tail.getInt64(1)));
+  }
+
   // At the entry of the copy without: from the strips, or from before the loop.
   PHINode* joined_entry(Value* from_head, Value* from_before) {
     PHINode* const phi = phi_in(without_.entry, from_head->getType(), 2);
@@ -265,7 +284,7 @@ class StripMaker {
   Copy without_{};
   std::vector<const Copy*> copies_;
   llvm::ValueToValueMapTy map_;  // of the loop to its copy
-  std::map<Value*, PHINode*> merged_;
+  std::map<Value*, Value*> merged_;
   std::map<Value*, PHINode*> leaving_without_;
   Value* is_short_ = nullptr;  // before the loop: it goes round the strips
   Value* is_all_ = nullptr;    // in the copy without: it came that way

@@ -669,6 +669,53 @@ TEST(Nests, WithLoadsForTheirTrapsAreVectorsWithAWayOutAsWithout) {
   EXPECT_EQ(static_cast<uint32_t>(frame[2]), sum);
 }
 
+// What counts in 32 bits beside bytes, and is needed only after the loop, would be a sum in vectors of four bytes a lane.
+TEST(Nests, WithACounterThatIsNeededLaterAreAsWideAVectorWithAWayOutAsWithout) {
+  constexpr const char* kLarger =
+      R"((module (memory 64) (func (export "f") (param $left i32) (param $from i32) (param $to i32) (result i32)
+        (local $a i32) (local $b i32) (local $done i32)
+    (loop $l
+      (local.set $a (i32.load8_u (local.get $from)))
+      (local.set $b (i32.load8_u offset=1 (local.get $from)))
+      (i32.store8 (local.get $to) (select (local.get $a) (local.get $b) (i32.gt_u (local.get $a) (local.get $b))))
+      (local.set $from (i32.add (local.get $from) (i32.const 1)))
+      (local.set $to (i32.add (local.get $to) (i32.const 1)))
+      (local.set $done (i32.add (local.get $done) (i32.const 3)))
+      (br_if $l (local.tee $left (i32.sub (local.get $left) (i32.const 1)))))
+    (local.get $done))))";
+  const auto bytes_in_vectors = [](const std::string& dump) {
+    unsigned most = 0;
+    for (size_t at = dump.find(" x i8>"); at != std::string::npos; at = dump.find(" x i8>", at + 1))
+      most = std::max(most, static_cast<unsigned>(std::stoul(dump.substr(dump.rfind('<', at) + 1))));
+    return most;
+  };
+  OptimizeRequest request;
+  request.dump_ir = true;
+  Nest plain(kLarger, 0, request);
+  EXPECT_GE(bytes_in_vectors(plain.m.dump), 16u) << plain.m.dump;
+  request.loop_exits = true;
+  Nest nest(kLarger, 0, request);
+  ASSERT_EQ(nest.version->osr_exits.size(), 1u);
+  EXPECT_EQ(bytes_in_vectors(nest.m.dump), bytes_in_vectors(plain.m.dump)) << nest.m.dump;
+
+  constexpr uint32_t kCount = 300'000, kTo = 1'000'000;
+  uint8_t* const bytes = nest.m.instance->memory();
+  for (uint32_t i = 0; i <= kCount; ++i) bytes[i] = static_cast<uint8_t>(i * i % 251);
+  // Left between strips, and entered again where it was.
+  std::atomic<const void*>& slot = *nest.version->osr_exits[0].slot;
+  slot.store(nest_leave_word(kNestLeftAfterPoll));
+  Frame frame{kCount, 0, kTo, 0, 0, 0, 0};
+  EXPECT_EQ(nest.run(frame), kNestLeftAfterPoll);
+  const auto done = static_cast<uint32_t>(frame[1]);
+  EXPECT_LT(done, kCount);
+  EXPECT_EQ(static_cast<uint32_t>(frame[5]), 3 * done);
+  slot.store(nullptr);
+  EXPECT_EQ(nest.run(frame), kNestEnded);
+  EXPECT_EQ(static_cast<uint32_t>(frame[5]), 3 * kCount);
+  for (uint32_t i = 0; i < kCount; ++i) ASSERT_EQ(bytes[kTo + i], std::max(bytes[i], bytes[i + 1])) << i;
+  EXPECT_EQ(bytes[kTo + kCount], 0);
+}
+
 TEST(Nests, ThatCannotBeLeftOrHaveShortIterationsCountNothing) {
   constexpr const char* kChase =
       R"((module (memory 1) (func (export "f") (param $at i32) (result i32) (local $n i32)
