@@ -33,7 +33,7 @@ class Interleave final : public LoadPolicy {
     if (is_won_otherwise(load, e)) return false;
     const ChangeState state = e.changes.state({jit::ChangeKind::kInterleave, load.load});
     if (stalls.are_worth_a_change(load)) return state == ChangeState::kNotPossible;
-    return state == ChangeState::kNone && stalls.may_be_seen(load) &&
+    return state == ChangeState::kNone && stalls.may_be_far(load) &&
            std::ranges::any_of(e.loads, [&](const LoadEvidence& other) {
              return stalls.are_worth_a_change(other) && is_around_search_of(other, load, e);
            });

@@ -133,7 +133,7 @@ bool Stalls::are_worth_a_search(const LoadEvidence& load) const {
          load.stall_samples >= config_.min_stall_samples && share_of(load) >= config_.min_search_share;
 }
 
-bool Stalls::may_be_seen(const LoadEvidence& load) const {
+bool Stalls::may_be_far(const LoadEvidence& load) const {
   constexpr double kLeastShare = 0.01;
   return stand_out_ && load.addresses > 0 && !load.is_store && !is_hopeless(load, e_, config_) &&
          share_of(load) >= kLeastShare;

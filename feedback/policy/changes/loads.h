@@ -43,7 +43,7 @@ class Stalls {
   // then no branch that the processor has to guess.
   bool are_worth_a_search(const LoadEvidence& load) const;
   // It stalls, if hardly, and its addresses do not lie in a near cache as far as they are known.
-  bool may_be_seen(const LoadEvidence& load) const;
+  bool may_be_far(const LoadEvidence& load) const;
   // Remembering the way costs each iteration something: a loop that mostly waits for this load hides that.
   bool are_worth_remembering(const LoadEvidence& load) const;
   // The candidate for any kind of change.

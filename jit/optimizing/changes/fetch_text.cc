@@ -85,7 +85,6 @@ class FetchTextPass : public llvm::PassInfoMixin<FetchTextPass> {
 void tell_choices(ChangeSet& changes, const llvm::Function& function, const llvm::LoopInfo& loops,
                   const llvm::Loop& loop, WasmOffset change,
                   const std::vector<const llvm::Instruction*>& choices) {
-  if (!changes.ir.request.dump_ir || choices.empty()) return;
   ValueText values(changes.ir, function, loops, &loop);
   for (const llvm::Instruction* choice : choices) values.expect(*choice);
   std::vector<std::string> lines{"branches in @" + std::to_string(change.value) + ":"};

@@ -25,7 +25,7 @@ inline constexpr const char* kFetchPrefix = ";fetch ";
 // (copy_origin.h) and were not told yet. Copies of a loop that have the same have them once.
 void add_fetch_text(llvm::FunctionPassManager& passes, ChangeSet& changes);
 
-// Where a dump is asked for: appends what these choices of a loop choose between, as long as they are choices. `change`: the
+// For a dump: appends what these choices of a loop choose between, as long as they are choices. `change`: the
 // loop that has the change.
 void tell_choices(ChangeSet& changes, const llvm::Function& function, const llvm::LoopInfo& loops,
                   const llvm::Loop& loop, WasmOffset change,

@@ -2,6 +2,8 @@
 
 #include <llvm/Analysis/ValueTracking.h>
 
+#include "jit/optimizing/ir/copy_origin.h"
+
 namespace hindsight::jit::optimizing {
 
 using llvm::Value;
@@ -55,6 +57,7 @@ void Speculation::make_harmless(llvm::Instruction& copy, const llvm::Instruction
   copy.dropUBImplyingAttrsAndMetadata();
   copy.setMetadata("hindsight.position", nullptr);  // it is not the load that it copies
   copy.setDebugLoc(location_);
+  if (llvm::isa<llvm::LoadInst>(original)) tell_origin(ir_, copy, original);
   llvm::IRBuilder<> b(&copy);
   b.SetCurrentDebugLocation(location_);
   if (auto* const load = llvm::dyn_cast<llvm::LoadInst>(&copy)) {

@@ -8,10 +8,11 @@
 
 namespace hindsight::rt {
 
-void plan_settled(Job& job, jit::Site site, uint32_t best, double gain, const char* reason) {
+void plan_settled(Job& job, jit::Site site, uint32_t best, double gain, const char* reason, double weight) {
   const uint32_t setting = site.kind == jit::ChangeKind::kInterleave ? std::max(best, 1u) : best;
-  job.plan.candidates.push_back(
-      {.request = {.site = site, .setting = setting}, .estimate = {.share = gain}, .reason = reason});
+  job.plan.candidates.push_back({.request = {.site = site, .weight = weight, .setting = setting},
+                                 .estimate = {.share = gain},
+                                 .reason = reason});
   job.settled[site] = best;
 }
 

@@ -10,8 +10,9 @@
 
 namespace hindsight::rt {
 
-// What is known to pay: `best` is the setting of its knob.
-void plan_settled(Job& job, jit::Site site, uint32_t best, double gain, const char* reason);
+// What is known to pay: `best` is the setting of its knob, `weight` the share of the unit's time that it is about, if that is known.
+void plan_settled(Job& job, jit::Site site, uint32_t best, double gain, const char* reason,
+                  double weight = 0);
 // Settings that are known come before those that a trial would begin with.
 void begin_where_settled(feedback::FunctionPlan& plan, const Settled& settled);
 // What the compiler is told and its answers do not hold: kept beside the version.

@@ -589,9 +589,7 @@ std::vector<jit::Site> FunctionTrials::plan_without_losers(Job& job, const Watch
     const bool interleaved = answer.site.kind == jit::ChangeKind::kInterleave;
     const uint32_t best = is_kept(watch.reported[answer.cell]) ? watch.trials[answer.cell]->status().distance
                                                                : watch.won_before.at(answer.site);
-    plan_settled(job, answer.site, best, 0, interleaved ? "kept by its trial" : "");
-    if (jit::is_of_load(answer.site.kind))
-      job.plan.candidates.back().request.weight = share_of(answer.site.at);
+    plan_settled(job, answer.site, best, 0, interleaved ? "kept by its trial" : "", share_of(answer.site.at));
   }
   return instead;
 }

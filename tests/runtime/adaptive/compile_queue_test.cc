@@ -34,6 +34,12 @@ class Queue : public testing::Test {
     job.priority = priority;
     return job;
   }
+  // One that takes long to compile.
+  Job lengthy(uint32_t function, Hot hot) {
+    Job made = job(function, hot);
+    made.expected_seconds = 0.2;
+    return made;
+  }
   // All threads that there are for what is not urgent are compiling such jobs until may_end_.
   void occupy() {
     const unsigned threads = services_.threads().most();
@@ -107,9 +113,7 @@ TEST_F(Queue, CompilesWhatIsShortBesideWhatIsLongAndComesAfterIt) {
   const unsigned threads = services_.threads().most();
   begun_ = std::make_unique<std::latch>(threads);
   for (unsigned i = 0; i < threads; ++i) {
-    Job lengthy = job(kWaits, Hot{.seconds = 0.1});
-    lengthy.expected_seconds = 0.2;
-    queue_.add(std::move(lengthy));
+    queue_.add(lengthy(kWaits, {.seconds = 0.1}));
   }
   begun_->wait();
   std::latch hot(1);
@@ -147,9 +151,7 @@ TEST_F(Queue, HasWhatIsLongGiveWayToWhatComesBeforeItIfGuestsLeaveOneProcessor) 
       others_may_end.wait();
     }));
   others.wait();
-  Job lengthy = job(kWaits, Hot{.seconds = 0.1});
-  lengthy.expected_seconds = 0.2;
-  queue_.add(std::move(lengthy));
+  queue_.add(lengthy(kWaits, {.seconds = 0.1}));
   begun_->wait();
   others_may_end.count_down();
   on_compile_ = [&](uint32_t function) {
@@ -157,11 +159,8 @@ TEST_F(Queue, HasWhatIsLongGiveWayToWhatComesBeforeItIfGuestsLeaveOneProcessor) 
     may_end_.set_value();
     while (!queue_.right_of_way().is_given()) std::this_thread::yield();  // for ever, if it did not
   };
-  // Lengthy, too, and hotter.
-  Job hotter = job(1, Hot{.seconds = 1});
-  hotter.expected_seconds = 0.1;
-  queue_.add(std::move(hotter));
-  queue_.wait_until_idle();  // for ever, if it was not told to go on
+  queue_.add(lengthy(1, {.seconds = 1}));  // and hotter
+  queue_.wait_until_idle();                // for ever, if it was not told to go on
   EXPECT_GT(gave, 0);
   EXPECT_EQ(compiled_, (std::vector<uint32_t>{1, kWaits}));
   for (const auto& guest : guests) monitor_.detach(guest.get());
@@ -172,9 +171,7 @@ TEST_F(Queue, HasNobodyGiveWayWhereEachHasAProcessor) {
   double gave = 0;
   between_passes_ = [&] { gave = queue_.right_of_way().give(); };
   begun_ = std::make_unique<std::latch>(1);
-  Job lengthy = job(kWaits, Hot{.seconds = 0.1});
-  lengthy.expected_seconds = 0.2;
-  queue_.add(std::move(lengthy));
+  queue_.add(lengthy(kWaits, {.seconds = 0.1}));
   begun_->wait();
   std::latch passed(1);
   on_compile_ = [&](uint32_t function) {

@@ -299,6 +299,7 @@ class FormChanger {
 
   // For tests.
   void tell_ways(const FormGroup& group) const {
+    if (!ir_.request.dump_ir) return;
     std::vector<std::pair<const llvm::Loop*, std::vector<const Instruction*>>> by_loop;
     for (const Candidate& candidate : group.parts) {
       if (candidate.slot->kind() != ChangeKind::kSpeculate) continue;

@@ -48,7 +48,7 @@ class DryRun : private DryRunCode {
       if (far == block->end()) continue;
       auto* const copy = llvm::cast<llvm::LoadInst>(copy_of(warm.copies, &*far));
       Builder b = at(copy);
-      tell_origin(ir_, *fetch_line(b, copy->getPointerOperand()), *far);  // which is clamped
+      fetch(b, copy->getPointerOperand(), *far);  // which is clamped
       BasicBlock* const known = copy->getParent();
       known->splitBasicBlock(copy, "dry.unknown");
       known->getTerminator()->setSuccessor(0, warm.end);
@@ -169,13 +169,12 @@ class DryRun : private DryRunCode {
           copy->eraseFromParent();
         } else {
           speculation_.make_harmless(*copy, *operation);
-          if (llvm::isa<llvm::LoadInst>(operation)) tell_origin(ir_, *copy, *operation);
         }
       }
       Value* const original = known.load->getPointerOperand();
       const uint32_t memory = Speculation::memory_of(ir_, original, function_).value_or(0);
       Value* const place = of(original);
-      tell_origin(ir_, *fetch_line(b, speculation_.clamp(b, place, memory, 1)), *known.load);
+      fetch(b, speculation_.clamp(b, place, memory, 1), *known.load);
       fetch_rest_of_node(b, place, memory, known.rest_of_node, *known.load);
     }
   }

@@ -68,7 +68,7 @@ void DryRunCode::fetch_rest_of_node(Builder& b, Value* address, uint32_t memory,
   // A node is in memory as a whole, or it is none.
   Value* const first =
       speculation_.clamp(b, further_by(b, address, least), memory, static_cast<uint64_t>(most - least + 1));
-  for (const int64_t at : bytes) tell_origin(ir_, *fetch_line(b, further_by(b, first, at - least)), load);
+  for (const int64_t at : bytes) fetch(b, further_by(b, first, at - least), load);
 }
 
 void DryRunCode::emit_group() {
@@ -171,11 +171,7 @@ void DryRunCode::make_harmless(Instruction& original, Instruction& copy, Copies&
   }
   const bool is_kept = copy.isTerminator() || llvm::isa<llvm::LoadInst>(original) || original.isIntDivRem() ||
                        only_computes(original);
-  if (!is_left_out && is_kept) {
-    speculation_.make_harmless(copy, original);
-    if (llvm::isa<llvm::LoadInst>(original)) tell_origin(ir_, copy, original);
-    return;
-  }
+  if (!is_left_out && is_kept) return speculation_.make_harmless(copy, original);
   // Others may still ask for what is not known: where ways meet of which one is.
   llvm::Constant* const nothing =
       copy.getType()->isVoidTy() ? nullptr : llvm::Constant::getNullValue(copy.getType());

@@ -134,9 +134,8 @@ void Emission::prefetch(Builder& b, const KnownLoad& known, const Copies& values
   Value* const original = known.first_of(known.load->getPointerOperand());
   Value* place = copy_of(copies, original);
   if (place == original) place = copy_of(values, original);
-  tell_origin(ir_, *fetch_line(b, place), *known.load);
-  for (const int64_t bytes : known.rest_of_node)
-    tell_origin(ir_, *fetch_line(b, further_by(b, place, bytes)), *known.load);
+  fetch(b, place, *known.load);
+  for (const int64_t bytes : known.rest_of_node) fetch(b, further_by(b, place, bytes), *known.load);
 }
 
 void Emission::emit_group_end() {

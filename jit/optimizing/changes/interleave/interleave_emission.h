@@ -56,6 +56,11 @@ class GroupCode {
     return b.CreateLoad(array->getAllocatedType()->getArrayElementType(), element(b, array, index));
   }
 
+  // The line at `place`, where the load will look.
+  void fetch(Builder& b, Value* place, const Instruction& load) const {
+    tell_origin(ir_, *fetch_line(b, place), load);
+  }
+
   static Value* copy_of(const Copies& copies, Value* value) {
     const auto found = copies.find(value);
     return found == copies.end() ? value : static_cast<Value*>(found->second);

@@ -54,9 +54,7 @@ class IterationRun : private DryRunCode {
         if (!left_out.contains(wait)) continue;
         auto* const copy = llvm::cast<llvm::LoadInst>(copy_of(copies, const_cast<llvm::LoadInst*>(wait)));
         Builder b = at(copy);
-        tell_origin(ir_,
-                    *fetch_line(b, speculation_.clamp(b, copy->getPointerOperand(), memory_of(*wait), 1)),
-                    *wait);
+        fetch(b, speculation_.clamp(b, copy->getPointerOperand(), memory_of(*wait), 1), *wait);
         fetch_node(b, copy->getPointerOperand(), *wait);
       }
     } else {
@@ -173,7 +171,7 @@ class IterationRun : private DryRunCode {
     BasicBlock* const rest = wait.pause->splitBasicBlock(&load, "dry.rest");
     wait.pause->getTerminator()->eraseFromParent();
     Builder b = at(wait.pause);
-    tell_origin(ir_, *fetch_line(b, load.getPointerOperand()), original);  // which is clamped
+    fetch(b, load.getPointerOperand(), original);  // which is clamped
     fetch_node(b, load.getPointerOperand(), original);
     b.CreateStore(word(number_of_wait), element(b, where_, slot_));
     stay_active(rounds, wait.pause);
