@@ -133,11 +133,13 @@ uint32_t Emitter::count_down_and_leave(int32_t at, uint32_t n) {
   return j_later(x86::CondCode::kS);
 }
 
-uint32_t Emitter::look_and_leave(int32_t at) {
+void Emitter::look_and_go_back(int32_t at, uint32_t earlier) {
   room();
   put32(0x007e8341u | static_cast<uint32_t>(at) << 24);  // as subtract_from_counter()
   *at_++ = 0;
-  return j_later(x86::CondCode::kS);
+  const uint32_t jump = j_later(x86::CondCode::kNS);
+  const uint32_t distance = earlier - jump;
+  std::memcpy(at_ - 4, &distance, sizeof distance);
 }
 
 void Emitter::return_to(uint32_t at) {

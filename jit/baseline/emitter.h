@@ -100,10 +100,11 @@ class Emitter : public x86::EmitterImplicitT<Emitter> {
   void count_down(int32_t at, uint32_t n, RareStub stub);
   // The same for whoever makes the call out of line, with a jump to what comes next. Returns what j_later() returns, which is where that is.
   uint32_t count_down_and_leave(int32_t at, uint32_t n);
-  // `cmp dword [r14 + at], 0`; it is left, as above, where that is negative.
-  uint32_t look_and_leave(int32_t at);
+  // `cmp dword [r14 + at], 0`, and a jump back to `earlier`, a position, unless that is negative.
+  void look_and_go_back(int32_t at, uint32_t earlier);
   // Ends what is out of line: jumps back to `at`.
   void return_to(uint32_t at);
+  static constexpr uint32_t kJumpBytes = 5;  // of that jump
   // Counts `n` instructions and a branch down, with one call for either: of the instructions', without the branch being
   // counted, or of the branch's.
   void count_run_and_branch(uint32_t n, RareStub stub);

@@ -13,6 +13,19 @@ namespace {
 constexpr uint64_t kMaxFrameBytes = 64 << 20;  // no stack is that large
 constexpr x86::Gp kIntParameters[] = {x86::rdi, x86::rsi, x86::rdx, x86::rcx, x86::r8, x86::r9};
 
+// Of a parameter.
+RegId register_of(const ArgPlace& place) {
+  switch (place.kind) {
+    case ArgPlace::Kind::kThread:
+      return kNoReg;
+    case ArgPlace::Kind::kFloat:
+      return static_cast<RegId>(16 + place.index);
+    case ArgPlace::Kind::kInt:
+      return static_cast<RegId>(kIntParameters[place.index].id());
+  }
+  return kNoReg;
+}
+
 // Not the thread's CPU time, which takes a system call: a tenth of the time that a small function takes.
 double seconds_now() {
   return 1e-9 * static_cast<double>(monotonic_ns());
@@ -39,6 +52,7 @@ struct FunctionCompiler::Workspace {
   std::vector<Control> controls;
   std::vector<OutOfLine> out_of_line;
   std::vector<Body> bodies;
+  std::vector<Place> places;
   std::unordered_map<uint64_t, Label> constants8;
   std::vector<std::pair<uint64_t, Label>> constants8_order;
 
@@ -73,6 +87,7 @@ FunctionCompiler::FunctionCompiler(const wasm::Module& module, FuncIndex functio
       arguments_(workspace_->arguments),
       controls_(workspace_->controls),
       innermost_(body_.loops.size(), true),
+      places_(workspace_->places),
       out_of_line_(workspace_->out_of_line),
       bodies_(workspace_->bodies),
       constants8_(workspace_->constants8),
@@ -94,6 +109,7 @@ FunctionCompiler::~FunctionCompiler() {
   controls_.clear();
   out_of_line_.clear();
   bodies_.clear();
+  places_.clear();
   if (!constants8_.empty()) constants8_.clear();
   constants8_order_.clear();
   Workspace::spare = std::move(workspace_);
@@ -158,15 +174,20 @@ Status FunctionCompiler::prologue() {
       a_.mov(slot(i), x86::r11);
       continue;
     }
-    const bool is_float = place.kind == ArgPlace::Kind::kFloat;
-    const auto reg = static_cast<RegId>(is_float ? 16 + place.index : kIntParameters[place.index].id());
+    const RegId reg = register_of(place);
     // I1: the caller's upper half is undefined.
     if (type == ValType::kI32) a_.mov(gp(reg, false), gp(reg, false));
     store_reg(slot(i), reg, type);
-    cache_local(i, reg);
   }
+  cache_parameters();
   zero_locals();
   return {};
+}
+
+// As call_layout_ says, which is the function's own.
+void FunctionCompiler::cache_parameters() {
+  for (uint32_t i = 0; i < type_.params.size(); ++i)
+    if (const RegId reg = register_of(call_layout_.params[i]); reg != kNoReg) cache_local(i, reg);
 }
 
 void FunctionCompiler::zero_locals() {
@@ -206,6 +227,7 @@ void FunctionCompiler::zero_locals() {
 
 void FunctionCompiler::emit_loop_entries() {
   for (LoopEntry& loop : loop_entries_) {
+    a_.align_code(16);  // an odd address in a slot would be a nest's
     loop.offset = CodeOffset(static_cast<uint32_t>(a_.offset()));
     open_frame();
     // The frame of OsrEntry is laid out as ours is.
@@ -305,7 +327,9 @@ Result<std::unique_ptr<CodeVersion>> FunctionCompiler::compile(CodeArena& arena)
   const double start = seconds_now();
   osr_slots_ = a_.new_labels(static_cast<uint32_t>(body_.loops.size()));
   HINDSIGHT_TRY(prologue());
+  count_entry();
   compile_body();
+  HINDSIGHT_TRY(compile_recording_body());
   if (a_.offset() <= kMaxCodeBytes) emit_out_of_line();
   if (a_.offset() <= kMaxCodeBytes) emit_loop_entries();
   if (a_.offset() <= kMaxCodeBytes) emit_resume_points();

@@ -148,6 +148,7 @@ class FunctionCompiler {
  private:
   // --- driver (function_compiler.cc)
   Status prologue();
+  void cache_parameters();
   void open_frame();  // rsi and the other argument registers stay
   void emit_loop_entries();
   void zero_locals();
@@ -311,7 +312,7 @@ class FunctionCompiler {
   void sample_callee();                            // whose FuncRef is in rax
   void sample_choice(const Condition& condition);  // of a select in an innermost loop
   // The trip count of an innermost loop is counted in a slot of the frame after the operands. These loops do
-  // not contain each other, so one slot is enough. Where back edges count, it has what the counter of branches was before the loop.
+  // not contain each other, so one slot is enough. Without lwp_instructions it has what the counter of branches was before the loop.
   bool has_turns() const { return samples_values() && !body_.loops.empty(); }
   x86::Mem turns() const { return slot(locals_count() + body_.max_stack, 4); }  // from 0 downwards
   void begin_turns();
@@ -322,10 +323,21 @@ class FunctionCompiler {
   void sample_site(uint32_t site_flags, const Load& load);
   template <typename Load>
   void record_if_negative(uint32_t site_flags, const Load& load);
-  // Back edges alone take from the counter of branches, also for the branches of their loop.
-  bool counts_back_edges() const { return options_.lwp_counting && !options_.lwp_instructions && !recorder_; }
+  // Entries and back edges alone take from the counter of branches, also for the branches that follow, and these are recorded in a body
+  // of their own (bursts.cc).
+  bool counts_in_bursts() const { return options_.lwp_counting && !options_.lwp_instructions && !recorder_; }
   bool counts_instructions() const { return options_.lwp_counting && options_.lwp_instructions; }
   bool samples_values() const { return options_.lwp_counting || recorder_; }
+
+  // --- bursts (bursts.cc)
+  // Before the function's first instruction.
+  void count_entry();
+  // A place where the two bodies may go over to each other. The quiet one counts `count` there.
+  void pass_place(uint32_t count);
+  // The same at a branch, which the recording one records.
+  void pass_branch(uint32_t count, RareStub stub);
+  // After the quiet one. Does nothing if that has no such place.
+  Status compile_recording_body();
 
   // --- trace (trace.cc); each does nothing unless CompileOptions::trace is set. No flags may be alive.
   void trace_enter();
@@ -536,6 +548,16 @@ class FunctionCompiler {
   uint32_t br_tables_ = 0;
   std::vector<bool> innermost_;
   uint32_t pending_instructions_ = 0;
+  // Of the quiet body, in its order.
+  struct Place {
+    uint32_t jump;              // to the recording one, as of Emitter::j_later(); 0: none
+    uint32_t after;             // position where the quiet body goes on
+    uint32_t cached, operands;  // registers that hold locals, and operands
+  };
+  std::vector<Place>& places_;
+  size_t next_place_ = 0;  // that the recording body comes to
+  bool bodies_differ_ = false;
+  bool recording_ = false;                 // that is being made
   std::unique_ptr<RunRecorder> recorder_;  // null: nothing is traced
   struct TracedBranch {
     TraceRun* run;

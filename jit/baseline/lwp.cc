@@ -8,15 +8,15 @@
 // Branches are br_if, if, br_table and the back edges of loops by br. "Taken" is WebAssembly's: the condition
 // of a br_if or if was not zero. The target is where execution goes on, taken or not.
 //
-// In a loop, reading, writing and reading a counter again is what most iterations would wait for. So, unless instructions are
-// counted too, back edges alone take from it, for themselves and half of their loop's branches. The other branches of a loop look
-// whether it is negative: from where a record is due until the unit has seen enough, every branch comes to its stub (GuestUnit).
+// Reading, writing and reading a counter again is what most iterations would wait for. So, unless instructions are counted
+// too, entries and back edges alone take from it, for the branches that follow. From where a record is due until the unit has seen enough
+// (GuestUnit), the thread is in a body of the function in which every branch comes to its stub (bursts.cc).
 //
 // Values are those that a later compilation may specialize on:
 // - The table index of a call_indirect, the callee's index of a call_ref.
 // - The divisor of an integer division whose divisor is no constant.
 // - The byte count of memory.copy, memory.fill and memory.init.
-// - Which of its operands a select chose, in an innermost loop that has few of them. Where back edges alone count, while branches are looked at.
+// - Which of its operands a select chose, in an innermost loop that has few of them. Unless instructions are counted, while branches are recorded.
 // - The trip count of an innermost loop that is left at its end, unless it compares there with a constant other than 0.
 //
 // Indices and divisors are sampled after the instruction's checks of them, so only one that was used is recorded (an INT_MIN / -1 still
@@ -35,8 +35,8 @@ namespace {
 // as the trip count is found by it.
 constexpr uint32_t kBranchesATurn = 2;
 
-// Of a loop with more, none is sampled: its iterations are long, and all of them would look. What pays as a branch is one or two
-// choices that the next iteration waits for. A median of nine pixels has 38, and took 1.14 times as long for it.
+// Of a loop with more, none is sampled: its iterations are long, and each would make as many records. What pays as a branch is one or two
+// choices that the next iteration waits for. A median of nine pixels has 38.
 constexpr uint32_t kMostSelectsSampled = 4;
 
 }  // namespace
@@ -86,19 +86,18 @@ void FunctionCompiler::count_one_branch(RareStub stub, const Control* loop) {
   const auto count = [&](uint32_t n) {
     call_out_of_line(a_.count_down_and_leave(kThreadLwpBranches, n), stub);
   };
-  if (!counts_back_edges()) return count(1);
+  if (!counts_in_bursts()) return count(1);
+  const uint32_t around = controls_.back().loop;
   if (loop != nullptr) {
     // Every way but a jump may be passed without ending the iteration, and another loop's ends none of this one.
     Control& innermost = controls_[controls_.back().loop];
     if (stub != RareStub::kJump &&
         (&innermost != loop || std::exchange(innermost.has_conditional_back_edge, true)))
       innermost.counts_otherwise = true;
-    return count(loop->in_innermost_loop ? kBranchesATurn : 1 + loop->branches / 2);
+    return pass_branch(loop->in_innermost_loop ? kBranchesATurn : 1 + loop->branches / 2, stub);
   }
-  const uint32_t around = controls_.back().loop;
-  if (around == kNoIndex) return count(1);
-  ++controls_[around].branches;
-  call_out_of_line(a_.look_and_leave(kThreadLwpBranches), stub);
+  if (around != kNoIndex) ++controls_[around].branches;
+  pass_branch(0, stub);
 }
 
 void FunctionCompiler::count_computed_jump(const Control* loop) {
@@ -155,6 +154,7 @@ void FunctionCompiler::sample_value(const Entry& value, uint32_t site_flags) {
 // next iteration waits for what was chosen and comes soon; most selects are elsewhere.
 void FunctionCompiler::sample_choice(const Condition& condition) {
   if (!controls_.back().in_innermost_loop) return;
+  if (counts_in_bursts() && !recording_) return;
   if (controls_[controls_.back().loop].selects > kMostSelectsSampled) return;
   const auto load = [this, condition] {
     const Label first = a_.new_label();
@@ -164,13 +164,13 @@ void FunctionCompiler::sample_choice(const Condition& condition) {
     a_.mov(x86::r11d, asmjit::imm(0));
     a_.bind(first);
   };
-  if (!counts_back_edges()) return sample_site(kValueSiteSelect, load);
+  if (!counts_in_bursts()) return sample_site(kValueSiteSelect, load);
   a_.cmp(x86::dword_ptr(x86::r14, kThreadLwpBranches), 0);
   record_if_negative(kValueSiteSelect, load);
 }
 
 void FunctionCompiler::begin_turns() {
-  if (!counts_back_edges()) {
+  if (!counts_in_bursts()) {
     a_.mov(turns(), 0);
     return;
   }
@@ -179,21 +179,22 @@ void FunctionCompiler::begin_turns() {
 }
 
 void FunctionCompiler::count_turn() {
-  if (!counts_back_edges()) a_.sub(turns(), 1);
+  if (!counts_in_bursts()) a_.sub(turns(), 1);
 }
 
 // The counter of branches tells how many back edges there were if each iteration took from it once. If it was reloaded meanwhile the
 // number is wrong: once in so many branches, so it is never the usual one.
 bool FunctionCompiler::knows_turns(const Control& loop) const {
-  return loop.counts_turns && loop.varies && !(counts_back_edges() && loop.counts_otherwise);
+  return loop.counts_turns && loop.varies && !(counts_in_bursts() && loop.counts_otherwise);
 }
 
 // The record is the loop's, not its end's.
 void FunctionCompiler::sample_turns(const Control& loop) {
+  if (recording_) return;  // it takes nothing from the counter
   const WasmOffset end = std::exchange(offset_, loop.offset);
   sample_site(kValueSiteLoop, [this] {
     a_.mov(x86::r11d, turns());
-    if (counts_back_edges()) {
+    if (counts_in_bursts()) {
       a_.sub(x86::r11d, x86::dword_ptr(x86::r14, kThreadLwpBranches));
       a_.sar(x86::r11d, 1);
       static_assert(kBranchesATurn == 2);

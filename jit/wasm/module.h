@@ -132,9 +132,10 @@ struct FunctionBody {
   std::vector<LoopFrame> loop_frames;  // each once, parents before children; empty without loops
   bool has_calls = false;              // any call, ref.func, memory.grow or bulk/table operation
   bool has_memory_access = false;
-  bool has_tail_calls = false;  // return_call and its kin
-  bool uses_v128 = false;       // a local or an operand is a vector
-  bool has_handlers = false;    // try, try_table
+  bool has_tail_calls = false;          // return_call and its kin
+  bool uses_v128 = false;               // a local or an operand is a vector
+  bool has_handlers = false;            // try, try_table
+  uint32_t branches_outside_loops = 0;  // if, br_if, br_table, br_on_*
 };
 
 // Advice about an `if` or `br_if` (or about something else, to no effect).

@@ -47,7 +47,7 @@ void GuestUnit::instructions(jit::ThreadState& thread, const void* pc) {
   thread.lwp_instructions = reload(kInstructionInterval);
 }
 
-// Where only back edges take from the counter, the branch at which it runs out is always one of them. So some of the branches that
+// Where only entries and back edges take from the counter, what comes next is always the same branch. So some of those that
 // follow go by, and one of these is recorded. Selects that come by meanwhile are recorded too, about as many as one in
 // kValueInterval.
 void GuestUnit::branch(jit::ThreadState& thread, const void* pc, bool taken, const void* target) {

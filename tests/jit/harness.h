@@ -116,7 +116,8 @@ class TestInstance {
     std::map<std::string, uint64_t> imported_globals = {};  // "module.name" -> bits; absent: 0
     size_t stack_bytes = size_t{512} << 10;
     int32_t instruction_period = INT32_MAX;  // of the LWP counters
-    int32_t branch_period = INT32_MAX;
+    int32_t branch_period =
+        3;  // short, so that code goes over to the body that records, and back, all the time
   };
 
   static std::shared_ptr<const wasm::Module> module_of(std::string_view wat) {

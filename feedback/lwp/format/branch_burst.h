@@ -1,5 +1,5 @@
 // Branch-outcome bursts: a few thousand consecutive branches of one guest thread, every one of them, as
-// instrumented code retires them. Between bursts a branch costs what it always costs, a decrement or a look. A
+// instrumented code retires them. Between bursts code is in a body that records none of them. A
 // burst begins where an ordinary branch record was due anyway, by leaving the counter negative, so that every
 // following branch comes here too.
 //

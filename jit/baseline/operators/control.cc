@@ -231,9 +231,10 @@ void FunctionCompiler::enter_loop(const Instr& instr) {
     controls_.back().offset = instr.offset;
     begin_turns();
   }
-  if (innermost_[loop]) a_.align_code(64);
+  if (innermost_[loop] && !recording_) a_.align_code(64);
   a_.bind(controls_.back().label);
-  if (options_.loop_entries && !body_.has_handlers && !body_.has_tail_calls && !options_.trace) {
+  if (options_.loop_entries && !recording_ && !body_.has_handlers && !body_.has_tail_calls &&
+      !options_.trace) {
     loop_entries_.push_back({LoopIndex(loop), controls_.back().label,
                              locals_count() + static_cast<uint32_t>(stack_.size()), CodeOffset(0)});
   }

@@ -696,9 +696,11 @@ bool FunctionValidator::step(FunctionBody& body) {
     case Opcode::kUnreachable:
       set_unreachable();
       return true;
+    case Opcode::kIf:
+      note_choice();
+      return block(body, opcode);
     case Opcode::kBlock:
     case Opcode::kLoop:
-    case Opcode::kIf:
       return block(body, opcode);
     case Opcode::kElse:
       return else_branch();
@@ -709,11 +711,13 @@ bool FunctionValidator::step(FunctionBody& body) {
       set_unreachable();
       return true;
     case Opcode::kBrIf:
+      note_choice();
       if (!branch(target) || !pop(ValType::kI32)) return false;
       if (on_top(target->label_types())) return true;
       // Popping and pushing back turns unknown operands into the label's types, as the specification does.
       return pop_all(target->label_types()) && push_all(target->label_types());
     case Opcode::kBrTable:
+      note_choice();
       return br_table();
     case Opcode::kReturn:
       if (!pop_all(frames_.front().results)) return false;
@@ -786,8 +790,10 @@ bool FunctionValidator::step(FunctionBody& body) {
     case Opcode::kRefAsNonNull:
       return ref_as_non_null();
     case Opcode::kBrOnNull:
+      note_choice();
       return br_on_null();
     case Opcode::kBrOnNonNull:
+      note_choice();
       return br_on_non_null();
     case Opcode::kRefFunc:
       return ref_func();
@@ -937,6 +943,7 @@ bool FunctionValidator::validate(FunctionBody& body, const FuncType& type) {
   has_tail_calls_ = false;
   uses_v128_ = false;
   has_handlers_ = false;
+  branches_outside_loops_ = 0;
   open_catches_ = max_catches_ = 0;
   track_locals(body, type.params.size());
   at_ = reader_.offset();
@@ -953,6 +960,7 @@ bool FunctionValidator::validate(FunctionBody& body, const FuncType& type) {
   body.has_tail_calls = has_tail_calls_;
   body.uses_v128 = uses_v128_ || std::ranges::find(body.locals, ValType::kV128) != body.locals.end();
   body.has_handlers = has_handlers_;
+  body.branches_outside_loops = branches_outside_loops_;
   return true;
 }
 

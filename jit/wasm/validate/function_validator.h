@@ -117,6 +117,10 @@ class FunctionValidator {
     if (!open_loops_.empty()) ++open_loops_.back().selects;
   }
   void note_branch(size_t target);
+  // Of a branch with more than one way.
+  void note_choice() {
+    if (open_loops_.empty()) ++branches_outside_loops_;
+  }
   bool local(const FunctionBody& body, uint32_t& index, ValType& type);
   bool table(uint32_t& index, ValType& element);
   bool global(const Global*& global);
@@ -186,6 +190,7 @@ class FunctionValidator {
   bool has_tail_calls_ = false;
   bool uses_v128_ = false;
   bool has_handlers_ = false;
+  uint32_t branches_outside_loops_ = 0;
   uint32_t open_catches_ = 0;  // bodies of catch and catch_all around the current instruction
   uint32_t max_catches_ = 0;
   uint64_t steps_ = 0;  // but one for each instruction

@@ -53,6 +53,11 @@ void branch_and_clobber(VmContext* context, const void*, uint32_t, const void*) 
 
 class LwpTest : public BaselineTest {
  protected:
+  void SetUp() override {
+    BaselineTest::SetUp();
+    compile_options_.lwp_instructions = true;
+  }
+
   static constexpr const char* kLoop = R"((module
     (func (export "sum") (param i32) (result i32) (local i32)
       (loop
@@ -134,6 +139,7 @@ class LwpTest : public BaselineTest {
     value_records.clear();
     instance->builtins().lwp_value_sampled = record_value_and_clobber;
     instance->thread().lwp_values = 0;
+    instance->thread().lwp_branches = INT32_MAX;
     return instance;
   }
   // Calls, and expects one record of the only value site of the function: `opcode` lies at its offset.
@@ -158,6 +164,7 @@ class LwpTest : public BaselineTest {
     friend bool operator==(const Counts&, const Counts&) = default;
   };
   Counts count(TestInstance& instance, std::string_view name, std::vector<Value> args) {
+    instance.thread().lwp_branches = INT32_MAX;
     const int32_t i = instance.thread().lwp_instructions;
     const int32_t b = instance.thread().lwp_branches;
     instance.call(name, std::move(args));
@@ -192,16 +199,91 @@ constexpr const char* kRows = R"((module (func (export "rows") (param $m i32) (p
       (br_if $rows (local.tee $m (i32.sub (local.get $m) (i32.const 1))))))
   (local.get $sum))))";
 
-TEST_F(LwpTest, BackEdgesCountForTheBranchesOfTheirLoopsWhereInstructionsAreNotCounted) {
+TEST_F(LwpTest, EntriesAndBackEdgesCountForTheBranchesThatFollowWhereInstructionsAreNotCounted) {
   compile_options_.lwp_instructions = false;
   auto instance = instantiate(kLoop);
-  EXPECT_EQ(count(*instance, "sum", {i32(10)}), (Counts{0, 2 * 10}));
-  EXPECT_EQ(count(*instance, "if", {i32(1)}), (Counts{0, 1})) << "outside of loops every branch counts";
+  EXPECT_EQ(count(*instance, "sum", {i32(10)}), (Counts{0, 1 + 2 * 10}));
+  EXPECT_EQ(count(*instance, "if", {i32(1)}), (Counts{0, 1}));
   EXPECT_EQ(count(*instance, "table", {i32(1)}), (Counts{0, 1}));
-  EXPECT_EQ(count(*instance, "back", {i32(3)}), (Counts{0, 2 * 3}));
+  EXPECT_EQ(count(*instance, "call", {i32(5)}), (Counts{0, 0})) << "neither of the two has a branch";
+  EXPECT_EQ(count(*instance, "back", {i32(3)}), (Counts{0, 1 + 2 * 3}));
   auto rows = instantiate(kRows);
   // An outer loop's back edge counts for itself and half of the one branch of its own.
-  EXPECT_EQ(count(*rows, "rows", {i32(3), i32(8)}), (Counts{0, 3 * (8 * 2 + 1)}));
+  EXPECT_EQ(count(*rows, "rows", {i32(3), i32(8)}), (Counts{0, 1 + 3 * (8 * 2 + 1)}));
+  auto ifs = instantiate(R"((module (func (export "ifs") (param i32) (result i32)
+    (if (i32.and (local.get 0) (i32.const 1)) (then (return (i32.const 1))))
+    (if (i32.and (local.get 0) (i32.const 2)) (then (return (i32.const 2))))
+    (if (i32.and (local.get 0) (i32.const 4)) (then (return (i32.const 3))))
+    (local.get 0))))");
+  EXPECT_EQ(count(*ifs, "ifs", {i32(8)}), (Counts{0, 2})) << "half of three, rounded up";
+  EXPECT_EQ(count(*ifs, "ifs", {i32(1)}), (Counts{0, 2})) << "whichever way it goes";
+}
+
+// Operands of every kind are alive at every kind of branch: in registers, in slots, as locals that a register caches.
+constexpr const char* kBranches = R"((module
+  (memory 1)
+  (func $even (param i32) (result i32)
+    (if (result i32) (i32.and (local.get 0) (i32.const 1)) (then (i32.const 3)) (else (i32.const 5))))
+  (func (export "f") (param $a i32) (param $b i64) (param $c f64) (result f64)
+    (local $i i32) (local $v v128) (local $sum i64)
+    (local.set $i (local.get $a))
+    (local.set $v (i64x2.splat (local.get $b)))
+    (block $out
+      (loop $outer
+        ;; A value below a block's, and another in a register, while branches come and go.
+        (local.set $sum (i64.add (i64.mul (local.get $b) (i64.const 3))
+          (if (result i64) (i32.and (local.get $i) (i32.const 1))
+            (then (i64.add (local.get $sum) (i64.extend_i32_u (call $even (local.get $i)))))
+            (else (i64.xor (local.get $sum) (local.get $b))))))
+        (block $three (block $two (block $one
+          (br_table $one $two $three $three (i32.rem_u (local.get $i) (i32.const 4))))
+          (local.set $c (f64.add (local.get $c) (f64.const 1.25))))
+          (local.set $v (i64x2.add (local.get $v) (i64x2.splat (local.get $sum)))))
+        (local.set $a (i32.const 5))
+        (loop $inner
+          (local.set $sum (i64.add (local.get $sum)
+            (select (i64.const 7) (local.get $b) (i32.gt_u (local.get $a) (i32.const 2)))))
+          (i32.store8 (local.get $a) (i32.wrap_i64 (local.get $sum)))
+          (br_if $out (i64.eq (local.get $sum) (i64.const -1)))
+          (br_if $inner (local.tee $a (i32.sub (local.get $a) (i32.const 1)))))
+        (local.set $i (i32.sub (local.get $i) (i32.const 1)))
+        (br_if $out (i32.eqz (local.get $i)))
+        (br $outer)))
+    (f64.add (local.get $c) (f64.add (f64.convert_i64_s (local.get $sum))
+      (f64.add (f64.convert_i64_s (i64x2.extract_lane 1 (local.get $v)))
+        (f64.convert_i32_u (i32.load8_u (i32.const 3)))))))))";
+
+TEST_F(LwpTest, CodeGoesOverToTheBodyThatRecordsAndBackAtEveryBranch) {
+  compile_options_.lwp_counting = false;
+  const std::vector<Value> arguments = {i32(9), i64(0x123456789), f64(0.5)};
+  const auto expected = instantiate(kBranches)->call("f", arguments);
+  ASSERT_EQ(expected.trap, TrapCode::kNone);
+  compile_options_.lwp_counting = true;
+  compile_options_.lwp_instructions = false;
+  size_t most = 0;
+  for (const int32_t period : {1, 2, 3, 4, 7, 11, 30}) {
+    for (int32_t start = -1; start < 150; ++start) {
+      auto instance = instantiate(kBranches, {.branch_period = period});
+      instance->thread().lwp_branches = start;
+      EXPECT_EQ(instance->call("f", arguments), expected) << "from " << start << " by " << period;
+      most = std::max(most, instance->branch_records.size());
+    }
+  }
+  EXPECT_GT(most, 50u);
+}
+
+TEST_F(LwpTest, ParametersAreWhereTheyWereInTheBodyThatRecords) {
+  compile_options_.lwp_instructions = false;
+  auto instance = instantiate(R"((module
+    (func $other (param f64 i64 i32 f32) (result i32) (i32.add (local.get 2) (i32.const 100)))
+    (func (export "f") (param $a i32) (param $b f64) (param $c i64) (result f64)
+      (if (local.get $a) (then (local.set $c (i64.add (local.get $c) (i64.const 1)))))
+      (f64.add (f64.add (local.get $b) (f64.convert_i64_s (local.get $c)))
+        (f64.convert_i32_s (call $other (f64.const 1) (i64.const 2) (local.get $a) (f32.const 4)))))))");
+  for (const int32_t counter : {-1, 1000}) {
+    instance->thread().lwp_branches = counter;
+    EXPECT_EQ(instance->call("f", {i32(7), f64(0.5), i64(30)}), returns({f64(0.5 + 31 + 107)})) << counter;
+  }
 }
 
 TEST_F(LwpTest, EveryBranchComesByWhileTheCounterIsNegative) {
