@@ -55,8 +55,8 @@ struct LoadEvidence {
 };
 
 // One execution of a branch in so many is recorded. So it is for a call, a select, or an operator whose operand is of
-// interest. Of branches and selects in loops it is one in about so many: there the iterations are counted, each for so many branches
-// as it may have (jit/baseline/lwp.cc). These are primes, so that they do not beat with loops.
+// interest. Of branches and selects it is one in about so many: entries and back edges are counted, each for so many branches
+// as may follow (jit/baseline/lwp.cc). These are primes, so that they do not beat with loops.
 inline constexpr int32_t kBranchInterval = 65'521;
 inline constexpr int32_t kValueInterval = 16'381;
 
