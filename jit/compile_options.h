@@ -18,7 +18,7 @@ enum class BoundsChecks : uint8_t {
 struct CompileOptions {
   BoundsChecks bounds = BoundsChecks::kGuardPages;
   bool lwp_counting = true;       // baseline: count branches and values for the thread's LWP unit
-  bool lwp_instructions = false;  // and instructions, which costs several times as much
+  bool lwp_instructions = false;  // and instructions, which costs more than both
   bool osr_polls = true;          // baseline: poll osr_slots at loop headers
   // Baseline: make osr_entries, by which a running loop comes back from optimized code. Of functions with handlers or
   // tail calls, and of traced code, there are none.
