@@ -29,8 +29,8 @@ inline constexpr uint32_t kLastValueSite = kValueSiteLoop;
 
 struct Builtins {
   [[noreturn]] void (*trap)(VmContext*, uint32_t trap_code);
-  // The check at function entry failed. The stack is exhausted or an interruption was requested (then it
-  // traps), or the request was spurious (then it returns and the function goes on).
+  // The check at function entry failed: the stack is exhausted, or an interruption was requested. It traps. Only the optimizing
+  // tier makes use of that: in baseline code the function goes on where it returns.
   void (*stack_check_failed)(VmContext*);
   // First call of a function: compiles and publishes it; returns its entry. Called by the lazy stub.
   const void* (*compile_lazily)(VmContext*, uint32_t func_index);

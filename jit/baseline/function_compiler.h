@@ -479,6 +479,7 @@ class FunctionCompiler {
   void move_arguments(std::span<const Argument> arguments, std::span<const ArgPlace> places);
   void pass_arguments(const wasm::FuncType& type, bool tail = false);
   void load_callee(FuncIndex callee);  // its context, to rdi
+  void load_callee_context();          // of the FuncRef in rax, to rdi
   void check_callee(const Instr& instr);
   void trace_callee();  // whose FuncRef is in rax
   void finish_call(const wasm::FuncType& type);

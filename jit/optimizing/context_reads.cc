@@ -48,13 +48,13 @@ llvm::Instruction* place_of(const llvm::Use& use) {
   return user;
 }
 
-// Where the function goes on after it looked at the stack, whatever it found. Null: it does not look.
+// Where the function goes on after it looked at the stack. Null: it does not look.
 llvm::BasicBlock* behind_stack_check(llvm::Function& function) {
   for (llvm::BasicBlock& block : function) {
     auto* const check = llvm::dyn_cast<llvm::BranchInst>(block.getTerminator());
     if (!check || !check->isConditional() || !check->getMetadata(kStackCheck)) continue;
     for (const unsigned way : {0U, 1U})
-      if (check->getSuccessor(way)->getSingleSuccessor() == check->getSuccessor(1 - way))
+      if (llvm::isa<llvm::UnreachableInst>(check->getSuccessor(way)->getTerminator()))
         return check->getSuccessor(1 - way);
   }
   return nullptr;

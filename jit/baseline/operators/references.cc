@@ -84,7 +84,7 @@ void FunctionCompiler::call_ref(const Instr& instr) {
   count_instructions(TraceEnd::kIndirectCall);
   pop_callee();
   pass_arguments(type);
-  a_.mov(x86::rdi, x86::qword_ptr(x86::rax, offsetof(FuncRef, callee_context)));
+  load_callee_context();
   a_.call(x86::qword_ptr(x86::rax, offsetof(FuncRef, code)));
   note_call();
   finish_call(type);
@@ -94,7 +94,7 @@ void FunctionCompiler::return_call_ref(const Instr& instr) {
   count_instructions(TraceEnd::kIndirectTailCall);
   pop_callee();
   pass_arguments(module_.types[instr.index], true);
-  a_.mov(x86::rdi, x86::qword_ptr(x86::rax, offsetof(FuncRef, callee_context)));
+  load_callee_context();
   a_.mov(x86::rax, x86::qword_ptr(x86::rax, offsetof(FuncRef, code)));
   tail_jump();
 }

@@ -215,6 +215,7 @@ class FunctionGenerator {
   void sample_call(const wasm::Instr& instr, llvm::Value* target);
   llvm::Value* callee_index(llvm::Value* reference);
   void check_reference(const wasm::Instr& instr, llvm::Value* reference);
+  llvm::Value* callee_context(llvm::Value* reference);
   void call_reference(const wasm::Instr& instr, llvm::Value* reference);
 
   // generate_tail_calls.cc

@@ -97,7 +97,7 @@ void FunctionGenerator::emit_return_call(const wasm::Instr& instr) {
 
 void FunctionGenerator::emit_return_call_indirect(const wasm::Instr& instr) {
   Value* const reference = check_callee(instr, table_index());
-  Value* const context = load_runtime(ir_.ptr, reference, offsetof(FuncRef, callee_context), false);
+  Value* const context = callee_context(reference);
   Value* const code = load_runtime(ir_.ptr, reference, offsetof(FuncRef, code), false);
   return_native(ir_.wasm.types[instr.index], code, context);
 }
@@ -105,7 +105,7 @@ void FunctionGenerator::emit_return_call_indirect(const wasm::Instr& instr) {
 void FunctionGenerator::emit_return_call_ref(const wasm::Instr& instr) {
   Value* const reference = pop();
   trap_if(b_.CreateIsNull(reference), TrapCode::kNullFunctionReference);
-  Value* const context = load_runtime(ir_.ptr, reference, offsetof(FuncRef, callee_context), false);
+  Value* const context = callee_context(reference);
   Value* const code = load_runtime(ir_.ptr, reference, offsetof(FuncRef, code), false);
   return_native(ir_.wasm.types[instr.index], code, context);
 }

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <thread>
@@ -49,6 +50,51 @@ TEST_P(Calls, PassEveryKindOfValueBothWays) {
   ASSERT_TRUE(many);
   EXPECT_EQ((*many)(0, 0, 0, 0, 0, 0, 0, 0, -5, 100), 105);
   EXPECT_TRUE(guest->typed_function<void()>("nothing").value()());
+}
+
+// Callers pass on their own context where that is the callee's. Each function here tells what its own instance's memory holds.
+TEST_P(Calls, ThroughTablesAndReferencesUseWhatIsTheCallees) {
+  auto engine = make_engine(GetParam());
+  Linker linker(*engine);
+  linker.define_function("host", "f", [](int32_t n) { return 300 + n; });
+  const auto make = [&](const std::string& table, int memory, int slot) {
+    return instantiate(linker, *engine,
+                       fmt::format(R"((module (type $f (func (param i32) (result i32)))
+      (import "host" "f" (func $host (type $f))) (table {0} 3 (ref null $f)) (memory 1)
+      (data (i32.const 0) "\{1:02x}") (elem (table 0) (i32.const {2}) (ref null $f) (ref.func $f))
+      (elem (table 0) (i32.const 2) (ref null $f) (ref.func $host))
+      (func $mine (result i32) (i32.load8_u (i32.const 0)))
+      (func $f (type $f) (i32.add (i32.mul (call $mine) (i32.const 100)) (local.get 0)))
+      (func (export "indirect") (param i32 i32) (result i32)
+        (i32.add (call_indirect (type $f) (local.get 1) (local.get 0)) (call $mine)))
+      (func (export "reference") (param i32 i32) (result i32)
+        (i32.add (call_ref $f (local.get 1) (table.get 0 (local.get 0))) (call $mine)))
+      (func (export "tail_indirect") (param i32 i32) (result i32)
+        (return_call_indirect (type $f) (local.get 1) (local.get 0)))
+      (func (export "tail_reference") (param i32 i32) (result i32)
+        (return_call_ref $f (local.get 1) (table.get 0 (local.get 0))))))",
+                                   table, memory, slot));
+  };
+  auto first = make("(export \"table\")", 1, 0);
+  linker.define_instance("first", first);
+  auto second = make("(import \"first\" \"table\")", 2, 1);
+  for (int round = 0; round < 3; ++round) {
+    for (const auto& [guest, mine] : {std::pair(first.get(), 1), std::pair(second.get(), 2)}) {
+      for (int32_t slot = 0; slot < 3; ++slot) {
+        const auto call = [&](std::string_view name) {
+          const Value arguments[] = {Value::i32(slot), Value::i32(7)};
+          auto result = guest->call(name, arguments);
+          EXPECT_TRUE(result) << result.error().describe();
+          return result ? (*result)[0].as_i32() : -1;
+        };
+        const int32_t theirs = 100 * (slot + 1) + 7;
+        EXPECT_EQ(call("indirect"), theirs + mine) << mine << " " << slot;
+        EXPECT_EQ(call("reference"), theirs + mine) << mine << " " << slot;
+        EXPECT_EQ(call("tail_indirect"), theirs) << mine << " " << slot;
+        EXPECT_EQ(call("tail_reference"), theirs) << mine << " " << slot;
+      }
+    }
+  }
 }
 
 TEST_P(Calls, PassVectorsBothWays) {
