@@ -27,6 +27,9 @@ inline constexpr uint32_t kValueSiteSelect =
 inline constexpr uint32_t kValueSiteLoop = 6;  // an innermost loop that is left at its end: its trip count
 inline constexpr uint32_t kLastValueSite = kValueSiteLoop;
 
+// Of a function that saves every general register which it, or what it calls, changes.
+#define HINDSIGHT_PRESERVES_MOST [[gnu::no_caller_saved_registers, gnu::target("general-regs-only")]]
+
 struct Builtins {
   [[noreturn]] void (*trap)(VmContext*, uint32_t trap_code);
   // The check at function entry failed: the stack is exhausted, or an interruption was requested. It traps. Only the optimizing
@@ -69,6 +72,8 @@ struct Builtins {
   void (*lwp_branch_retired)(VmContext*, const void* pc, uint32_t taken, const void* target);
   // wasm_offset is the sampled instruction's; value is zero-extended; site_flags is one of the constants
   // below.
+  // Changes no general register but r11 (LLVM's preserve_most), so that code which comes by here once in thousands of times need not
+  // keep its values out of the others: see HINDSIGHT_PRESERVES_MOST.
   void (*lwp_value_sampled)(VmContext*, const void* pc, uint32_t wasm_offset, uint64_t value,
                             uint32_t site_flags);
   // The trace buffer of instrumented code has no more than its slack left: takes the words out, resets trace_at.

@@ -353,9 +353,16 @@ void lwp_branch_retired(Call& call, VmContext* context, const void* pc, uint32_t
 void lwp_value_sampled(Call& call, VmContext* context, const void* pc, uint32_t wasm_offset, uint64_t value,
                        uint32_t site_flags) {
   if (LwpSink* sink = sink_of(context))
-    sink->value(*context->thread, pc != nullptr ? pc : call.returns_to, wasm_offset, value, site_flags);
+    sink->value(*context->thread, pc, wasm_offset, value, site_flags);
   else
     context->thread->lwp_values = INT32_MAX;
+}
+
+HINDSIGHT_PRESERVES_MOST void lwp_value_sampled_in_place(VmContext* context, const void* pc,
+                                                         uint32_t wasm_offset, uint64_t value,
+                                                         uint32_t site_flags) {
+  Entry<lwp_value_sampled, AtItsEnd::kGoesOn>::call(context, pc != nullptr ? pc : __builtin_return_address(0),
+                                                    wasm_offset, value, site_flags);
 }
 
 void trace_full(Call& call, VmContext* context) {
@@ -399,7 +406,7 @@ const jit::Builtins& builtins() {
       .throw_reference = Entry<throw_reference>::call_for_good,
       .lwp_instructions_retired = Entry<lwp_instructions_retired, AtItsEnd::kGoesOn>::call,
       .lwp_branch_retired = Entry<lwp_branch_retired, AtItsEnd::kGoesOn>::call,
-      .lwp_value_sampled = Entry<lwp_value_sampled, AtItsEnd::kGoesOn>::call,
+      .lwp_value_sampled = lwp_value_sampled_in_place,
       .trace_full = Entry<trace_full, AtItsEnd::kGoesOn>::call,
       .strip_ended = Entry<strip_ended, AtItsEnd::kGoesOn>::call,
   };

@@ -95,7 +95,8 @@ void FunctionGenerator::sample_call(const wasm::Instr& instr, Value* target) {
   b_.SetInsertPoint(record);
   const uint32_t site = instr.opcode == wasm::Opcode::kCallRef ? kValueSiteCallRef : kValueSiteCallIndirect;
   call_builtin(offsetof(Builtins, lwp_value_sampled), ir_.void_type,
-               {llvm::Constant::getNullValue(ir_.ptr), int32(instr.offset.value), target, int32(site)});
+               {llvm::Constant::getNullValue(ir_.ptr), int32(instr.offset.value), target, int32(site)})
+      ->setCallingConv(llvm::CallingConv::PreserveMost);
   b_.CreateBr(next);
   b_.SetInsertPoint(next);
 }

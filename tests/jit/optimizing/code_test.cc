@@ -71,6 +71,47 @@ TEST(OptimizedCode, IndirectCallsOfTheSameInstanceDoNotWaitForTheCalleesContext)
   EXPECT_EQ(m.dump.find("\tcmov"), std::string::npos) << m.dump;
 }
 
+uint32_t recorded_calls = 0;
+// Changes what it may: r11, vectors and flags.
+HINDSIGHT_PRESERVES_MOST void record_call(VmContext* context, const void*, uint32_t, uint64_t, uint32_t) {
+  ++recorded_calls;
+  context->thread->lwp_values = 0;  // the next one too
+  asm volatile(
+      "movl $-1, %r11d\n pcmpeqd %xmm0, %xmm0\n pcmpeqd %xmm1, %xmm1\n pcmpeqd %xmm2, %xmm2\n"
+      "pcmpeqd %xmm3, %xmm3\n pcmpeqd %xmm4, %xmm4\n pcmpeqd %xmm5, %xmm5\n pcmpeqd %xmm6, %xmm6\n"
+      "pcmpeqd %xmm7, %xmm7\n pcmpeqd %xmm8, %xmm8\n pcmpeqd %xmm15, %xmm15\n testl %r11d, %r11d");
+}
+
+// Of the functions that are called, arguments are in every register that has any. What comes after the call was there before.
+TEST(OptimizedCode, CallsThatAreRecordedKeepTheirArgumentsAndSaveNoRegistersForIt) {
+  constexpr const char* kCall = R"((module
+    (type $f (func (param i32 i64 i32 i64 i32 f64 f32 f64 f64 i32 i32) (result f64))) (table funcref (elem $f))
+    (func $f (type $f)
+      (f64.add (f64.convert_i64_s (i64.add (local.get 1) (local.get 3)))
+        (f64.add (f64.mul (local.get 5) (local.get 7)) (f64.add (local.get 8) (f64.add (f64.promote_f32 (local.get 6))
+          (f64.convert_i32_s (i32.add (i32.add (local.get 0) (i32.mul (local.get 2) (local.get 9))) (i32.sub (local.get 4) (local.get 10)))))))))
+    (func (export "f") (param i32 i64 f64) (result f64)
+      (f64.add (local.get 2) (call_indirect (type $f) (local.get 0) (local.get 1) (i32.add (local.get 0) (i32.const 1))
+        (i64.mul (local.get 1) (i64.const 3)) (i32.const 5) (local.get 2) (f32.demote_f64 (local.get 2))
+        (f64.neg (local.get 2)) (f64.add (local.get 2) (f64.const 1)) (i32.mul (local.get 0) (local.get 0)) (local.get 0)
+        (i32.sub (local.get 0) (local.get 0)))))
+    (func (export "passes_on") (param i32 i32) (result f64)
+      (call_indirect (type $g) (local.get 0) (local.get 1))) (type $g (func (param i32) (result f64)))))";
+  OptimizeRequest request;
+  request.options.lwp_counting = true;
+  request.dump_ir = true;
+  Optimized m(kCall, request);
+  m.instance->builtins().lwp_value_sampled = record_call;
+  m.instance->thread().lwp_values = 0;
+  recorded_calls = 0;
+  // 100 + 300 - 6.25 + 3.5 + 2.5 + (7 + 8 * 49 + 5 - 7), and 2.5
+  EXPECT_EQ(m.call("f", {i32(7), i64(100), f64(2.5)}), returns({f64(799.25)}));
+  EXPECT_EQ(recorded_calls, 1u);
+  m.compile("passes_on");
+  EXPECT_EQ(m.dump.find("pushq\t%rbx"), std::string::npos) << m.dump;
+  EXPECT_EQ(m.dump.find("pushq\t%r1"), std::string::npos) << m.dump;
+}
+
 TEST(OptimizedCode, VectorizedLoopsComputeTheSame) {
   Optimized m(kLoops);
   uint8_t* memory = m.instance->memory();
