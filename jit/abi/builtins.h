@@ -1,6 +1,6 @@
 // Builtins: the runtime functions that generated code calls, through VmContext::builtins. System V
-// convention. They may clobber every caller-saved register. The runtime (runtime/exec) defines the one table;
-// tests may define others.
+// convention. They may clobber every caller-saved register, unless it is said of one that it preserves most.
+// The runtime (runtime/exec) defines the one table; tests may define others.
 //
 // A builtin that fails does not return: it sets ThreadState::pending_trap and unwinds to the innermost guest
 // entry. The wasm position of the trap is the call's return address. So generated code calls a trapping

@@ -33,7 +33,6 @@ Instance& instance_of(VmContext* context) {
 struct Call {
   VmContext* context;
   void* frame;                             // of the entry: its return address is the wasm position
-  const void* returns_to;                  // that address
   bool trapped = false;                    // and the trap is recorded
   jit::ExceptionRecord* thrown = nullptr;  // goes on at `landing`
   Landing landing{};
@@ -61,7 +60,7 @@ struct Entry;
 template <typename R, typename... Args, R (*body)(Call&, VmContext*, Args...), AtItsEnd at_its_end>
 struct Entry<body, at_its_end> {
   HINDSIGHT_UNWOUND static R call(VmContext* context, Args... args) noexcept {
-    Call call{context, __builtin_frame_address(0), __builtin_return_address(0)};
+    Call call{context, __builtin_frame_address(0)};
     if constexpr (std::is_void_v<R>) {
       attempt(call, args...);
       notice(call);
@@ -77,7 +76,7 @@ struct Entry<body, at_its_end> {
 
   // For an instruction that always traps or throws.
   [[noreturn]] HINDSIGHT_UNWOUND static void call_for_good(VmContext* context, Args... args) {
-    Call call{context, __builtin_frame_address(0), __builtin_return_address(0)};
+    Call call{context, __builtin_frame_address(0)};
     attempt(call, args...);
     notice(call);
     leave(call);
