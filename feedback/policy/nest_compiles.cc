@@ -441,8 +441,11 @@ FunctionPlan Nests::first_compile(int32_t root) const {
                     "compile already",
                     words, 1e3 * e_.seconds_run, 1e3 * seconds_spent(true)));
   }
-  // It is known in time whether it is called again, and then all of it is compiled.
-  if (!e_.optimized && !has_any_ && e_.failed_compiles == 0 && is_small(root))
+  // It is known in time whether it is called again, and then all of it is compiled. A large function is not waited for longer than
+  // until it was looked at once: the burst that gives its loops their samples comes before anyone can have seen it called.
+  const bool just_watched =
+      e_.entered == Entered::kNotYet && e_.seconds_watched < config_.min_seconds_watched;
+  if (!e_.optimized && !has_any_ && e_.failed_compiles == 0 && (is_small(root) || just_watched))
     if (auto wait = wants_its_next_call(e_, config_)) return answer(Action::kWait, std::move(*wait));
   // What is waited for is bounded by what the loop ran, which does not fade.
   FunctionEvidence so_far = view;

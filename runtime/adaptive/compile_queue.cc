@@ -63,8 +63,9 @@ void CompileQueue::see_to_urgent_jobs() {
 }
 
 bool CompileQueue::goes_first(const Job& job) const {
-  return job.is_urgent() && std::ranges::any_of(can_wait_, [&](const Priority& other) {
-           return other < job.priority && (!job.is_long() || std::holds_alternative<Later>(other));
+  return job.is_urgent() && std::ranges::any_of(can_wait_, [&](const Underway* other) {
+           return other->priority < job.priority &&
+                  (!job.is_long() || std::holds_alternative<Later>(other->priority));
          });
 }
 
@@ -92,22 +93,28 @@ void CompileQueue::run_again(std::function<void()> task) {
 // As long as it exists, its thread is at something that can wait.
 class CompileQueue::LessUrgent {
  public:
-  // It waits for what comes before that.
-  explicit LessUrgent(CompileQueue& queue, Priority priority = Later()) : queue_(queue), priority_(priority) {
-    const std::lock_guard lock(queue_.mutex_);
-    queue_.can_wait_.push_back(priority_);
-    queue_.see_to_urgent_jobs();
-  }
+  // Anything that is hot comes before it.
+  explicit LessUrgent(CompileQueue& queue) : LessUrgent(queue, Underway{.priority = Later()}) {}
+  // What is hotter does.
+  LessUrgent(CompileQueue& queue, const Job& job)
+      : LessUrgent(queue,
+                   Underway{job.is_urgent() ? job.priority : Later(), job.episode, job.module, job.unit()}) {}
   ~LessUrgent() {
     const std::lock_guard lock(queue_.mutex_);
-    queue_.can_wait_.erase(std::ranges::find(queue_.can_wait_, priority_));
+    queue_.can_wait_.erase(std::ranges::find(queue_.can_wait_, &underway_));
   }
   LessUrgent(const LessUrgent&) = delete;
   LessUrgent& operator=(const LessUrgent&) = delete;
 
  private:
+  LessUrgent(CompileQueue& queue, Underway underway) : queue_(queue), underway_(underway) {
+    const std::lock_guard lock(queue_.mutex_);
+    queue_.can_wait_.push_back(&underway_);
+    queue_.see_to_urgent_jobs();
+  }
+
   CompileQueue& queue_;
-  const Priority priority_;
+  Underway underway_;  // under the queue's mutex_
 };
 
 std::function<void()> CompileQueue::less_urgent(std::function<void()> task) {
@@ -181,7 +188,8 @@ void CompileQueue::stop() {
   idle_.wait(lock, [this] { return tasks_ == 0; });
 }
 
-// Jobs wait for the library and for each other, and what was hot when they were queued need not be what is hot now.
+// Jobs wait for the library and for each other, and what was hot when they were queued need not be what is hot now. What runs and waits
+// for them runs in baseline code meanwhile: with the time that it had when it began it would come after whatever is new.
 void CompileQueue::refresh_priorities() {
   struct Waiting {
     DecisionLog::Id episode;
@@ -192,9 +200,12 @@ void CompileQueue::refresh_priorities() {
   std::vector<Waiting> waiting;
   {
     const std::lock_guard lock(mutex_);
-    if (jobs_.size() < 2) return;
+    if (jobs_.size() + can_wait_.size() < 2) return;
     for (const Job& job : jobs_)
       if (std::holds_alternative<Hot>(job.priority)) waiting.push_back({job.episode, job.module, job.unit()});
+    for (const Underway* other : can_wait_)
+      if (std::holds_alternative<Hot>(other->priority))
+        waiting.push_back({other->episode, other->module, other->unit});
   }
   monitor_.with_profiles([&](feedback::Monitor::Profiles& profiles) {
     for (Waiting& w : waiting) {
@@ -207,12 +218,15 @@ void CompileQueue::refresh_priorities() {
                               : counts->second.seconds_baseline + counts->second.seconds_optimized;
     }
   });
-  const std::lock_guard lock(mutex_);
-  for (Job& job : jobs_) {
-    Hot* const hot = std::get_if<Hot>(&job.priority);
+  const auto refresh = [&waiting](Priority& priority, DecisionLog::Id episode) {
+    Hot* const hot = std::get_if<Hot>(&priority);
+    if (hot == nullptr) return;
     for (const Waiting& w : waiting)
-      if (hot != nullptr && w.episode == job.episode) hot->seconds = std::max(hot->seconds, w.seconds);
-  }
+      if (w.episode == episode) hot->seconds = std::max(hot->seconds, w.seconds);
+  };
+  const std::lock_guard lock(mutex_);
+  for (Job& job : jobs_) refresh(job.priority, job.episode);
+  for (Underway* other : can_wait_) refresh(other->priority, other->episode);
 }
 
 std::optional<Job> CompileQueue::take_first(const std::function<bool(const Job&)>& is_wanted) {
@@ -237,8 +251,8 @@ void CompileQueue::run_one_job(bool below_guests) {
     const std::lock_guard lock(mutex_);
     job = take_first([=](const Job& other) { return other.below_guests == below_guests; });
     has_way = job && one_processor && !below_guests && job->is_urgent() &&
-              std::ranges::any_of(can_wait_, [&](const Priority& other) {
-                return std::holds_alternative<Hot>(other) && other < job->priority;
+              std::ranges::any_of(can_wait_, [&](const Underway* other) {
+                return std::holds_alternative<Hot>(other->priority) && other->priority < job->priority;
               });
     if (has_way) right_of_way_.take();
   }
@@ -250,7 +264,7 @@ void CompileQueue::run_one_job(bool below_guests) {
   std::optional<LessUrgent> at_it;
   // What waits for guests takes nothing from what is urgent.
   job->can_wait = !below_guests && (!job->is_urgent() || job->is_long());
-  if (job->can_wait) at_it.emplace(*this, job->is_urgent() ? job->priority : Later());
+  if (job->can_wait) at_it.emplace(*this, *job);
   run_job(std::move(*job));
 }
 
@@ -295,7 +309,7 @@ void CompileQueue::run_urgent_jobs() {
       continue;
     }
     // What is hotter may come meanwhile, to a thread that what went before has left. It would wait for itself if it kept the way.
-    const LessUrgent at_it(*this, job->priority);
+    const LessUrgent at_it(*this, *job);
     const WayLent lent(right_of_way_);
     run_job(std::move(*job));
   }

@@ -81,6 +81,13 @@ class CompileQueue {
   void run_job(Job job);
   // Under mutex_; none: there is no such job.
   std::optional<Job> take_first(const std::function<bool(const Job&)>& is_wanted);
+  // A job or task that runs and can wait. It waits for what comes before `priority`.
+  struct Underway {
+    Priority priority;
+    DecisionLog::Id episode = 0;  // of a job
+    const wasm::Module* module = nullptr;
+    jit::Unit unit{};
+  };
   class LessUrgent;
   class Urgent;
   // The task, counted as less urgent than jobs of what runs in baseline code.
@@ -107,8 +114,7 @@ class CompileQueue {
   std::vector<Job> jobs_;
   size_t tasks_ = 0;             // all
   size_t tasks_for_trials_ = 0;  // of these
-  // Of jobs and tasks that run and can wait, what those come before that they wait for.
-  std::vector<Priority> can_wait_;
+  std::vector<Underway*> can_wait_;
   bool sees_to_urgent_ = false;  // a task for urgent jobs is enqueued or running
   bool stopping_ = false;
 };

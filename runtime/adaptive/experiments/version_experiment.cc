@@ -163,7 +163,8 @@ std::vector<VersionExperiment::Candidate> VersionExperiment::candidates() {
         return;
       }
       evidence.compile_seconds = version.compile_seconds;
-      evidence.has_plain = watch.before != nullptr && !is_changed(watch.before->watch);
+      evidence.has_plain =
+          watch.plain != nullptr || (watch.before != nullptr && !is_changed(watch.before->watch));
       evidence.comparisons = {trials_.price().taken(), plain_won_, plain_lost_};
       candidate.tried = watch.tried;
       candidate.subject = {.module = module, .code = code, .with = watch.version};
@@ -258,12 +259,21 @@ void VersionExperiment::begin(Candidate candidate, Job job, const feedback::Vers
 }
 
 void VersionExperiment::ended(const VersionTrials::Ending& ending) {
+  if (settle(ending) || ending.left == nullptr) return;
+  if (const std::shared_ptr<ModuleCode> code = ending.subject.code.lock())
+    code->retire_copy(ending.left);
+  else
+    engine_.services.retired().add(ending.left);
+}
+
+bool VersionExperiment::settle(const VersionTrials::Ending& ending) {
   const jit::Unit unit = unit_of(*ending.subject.with);
   const wasm::Module* const module = ending.subject.module;
   const bool lost = ending.outcome == ChangeState::kRolledBack;
   std::optional<Whole> whole = take();
-  if (!whole) return;
-  bool watched = false;
+  if (!whole) return false;
+  bool watched = false, keeps = false;
+  std::shared_ptr<Before> plain;  // let go of after the lock is released
   std::vector<std::pair<jit::Site, feedback::Outcome>> outcomes;
   trials_.with(module, unit, [&](Watch& watch) {
     if (watch.version != ending.subject.with) return;
@@ -294,10 +304,16 @@ void VersionExperiment::ended(const VersionTrials::Ending& ending) {
         watch.tried->gain = std::max(begun.gain, ending.gain);
       }
     }
+    // It is compared with that again and again. What was inlined for a decision's sake is not plain.
+    keeps = !lost && ending.left != nullptr && whole->watch && !is_changed(*whole->watch) &&
+            (!decision || whole->inlined.empty());
+    if (keeps)
+      plain = std::exchange(watch.plain, std::make_shared<Before>(engine_.services, ending.subject.code,
+                                                                  std::move(*whole->watch)));
   });
   if (!ending.subject.decision && ending.without != nullptr) ++(lost ? plain_won_ : plain_lost_);
   trials_.end_comparing(module, unit);
-  if (!watched) return;
+  if (!watched) return keeps;
   // From here on, so that no sample of either version is taken for one of code that was replaced before.
   engine_.monitor.with_profiles([&](feedback::Monitor::Profiles& profiles) {
     const auto found = profiles.find(module);
@@ -316,6 +332,7 @@ void VersionExperiment::ended(const VersionTrials::Ending& ending) {
     say(LogLevel::kInfo, "trial",
         fmt::format("{}: {}, {:+.1f} % ({})", what, to_string(ending.outcome), 100 * ending.gain,
                     ending.words));
+  return keeps;
 }
 
 std::vector<std::pair<jit::Site, feedback::Outcome>> VersionExperiment::outcomes_of(
@@ -337,12 +354,13 @@ std::vector<std::pair<jit::Site, feedback::Outcome>> VersionExperiment::outcomes
 
 // ---------------------------------------------------------------- compile threads
 
-bool VersionExperiment::offer_before(const Job& job) {
+bool VersionExperiment::offer_plain(const Job& job) {
   std::optional<Watch> plain;
   trials_.with(job.module, job.unit(), [&](Watch& watch) {
-    if (watch.before == nullptr || is_changed(watch.before->watch)) return;
-    plain = watch.before->take();
-    watch.before = nullptr;
+    std::shared_ptr<Before>& there = watch.plain != nullptr ? watch.plain : watch.before;
+    if (there == nullptr || is_changed(there->watch)) return;
+    plain = there->take();
+    there = nullptr;
   });
   if (!plain) return false;
   const std::shared_ptr<jit::CodeVersion> version = plain->version;
@@ -367,7 +385,7 @@ void VersionExperiment::compile_without() {
   }
   const std::shared_ptr<ModuleCode> code = job.code.lock();
   if (!code) return;
-  if (decision == std::nullopt && offer_before(job)) return;
+  if (decision == std::nullopt && offer_plain(job)) return;
   jit::OptimizeRequest request = compiler_.request_of(job, *code);
   request.loop_exits = job.loop_exits;  // as the other version has them
   request.short_loop_exits = job.short_loop_exits;

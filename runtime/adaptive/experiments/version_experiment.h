@@ -61,12 +61,14 @@ class VersionExperiment final : public Experiment {
   std::optional<Job> job_without(const Candidate& candidate, std::optional<jit::ChangeKind> decision);
   void begin(Candidate candidate, Job job, const feedback::VersionTrialPlan& plan, Measurement::Lease lease);
   void ended(const VersionTrials::Ending& ending);
+  // False: what the trial left is of no use.
+  bool settle(const VersionTrials::Ending& ending);
   // What came of the trial, for the decision that it was about, or for all that the version has.
   std::vector<std::pair<jit::Site, feedback::Outcome>> outcomes_of(const VersionTrials::Ending& ending,
                                                                    const Watch& watch) const;
   void compile_without();
-  // What ran in the unit before it was changed, where that is still there. False: it is to be compiled.
-  bool offer_before(const Job& job);
+  // Code of the unit without any change, where that is still there. False: it is to be compiled.
+  bool offer_plain(const Job& job);
   std::optional<Whole> take();
   void say(LogLevel level, std::string_view topic, std::string_view line) const {
     engine_.services.say(level, topic, line);

@@ -140,7 +140,7 @@ void VersionTrials::end(Trial& trial, ModuleCode& code, ChangeState outcome, std
     trial.ending.words = "the function was compiled again meanwhile";
     return;
   }
-  code.retire_copy(trial.shown ? trial.subject.with : without);
+  trial.ending.left = trial.shown ? trial.subject.with : without;
   trial.ending.without = without;
   trial.ending.outcome = outcome;
   if (outcome != ChangeState::kNone) trial.ending.gain = 1 / (1 + trial.compared.gain()) - 1;

@@ -6,7 +6,7 @@
 //                 enough for calls to be a measure of work. A nest counts its work itself (NestWork)
 //     compiling   in the background, without that one decision; published by nobody
 //     comparing   the function's slots lead to one and to the other, in turns (exchange_trial.h)
-//     ended       the decision stays unless the version without it is surely faster; the other version is retired
+//     ended       the decision stays unless the version without it is surely faster; the other version is whoever's that is told
 //
 // The two are different code, other than where code is only moved, so what leads into and out of them is exchanged
 // with the entries. Running baseline loops enter what is current. Loops in either of the two go on in the other where
@@ -46,6 +46,8 @@ class VersionTrials {
   struct Ending {
     Subject subject;
     std::shared_ptr<jit::CodeVersion> without = nullptr;  // null: there was none
+    // The one of the two that is not current, for whoever is told: to be kept, or retired (ModuleCode::retire_copy). Null: none.
+    std::shared_ptr<jit::CodeVersion> left = nullptr;
     // kKept: the decision is; kRolledBack: `without` is current; kNone: nothing was found out, and all is as it was.
     feedback::ChangeState outcome = feedback::ChangeState::kNone;
     double gain = 0;  // of the decision: rate with it / rate without - 1

@@ -234,13 +234,15 @@ bool is_to_be_kept(const Watch& now, const Watch& next) {
 void FunctionTrials::publish(const Job& job, ModuleCode& code, Watch watch) {
   const std::shared_ptr<jit::CodeVersion> version = watch.version;
   // Let go of after the lock is released.
-  std::shared_ptr<Before> gone;
+  std::shared_ptr<Before> gone, plain;
   {
     const std::lock_guard lock(mutex_);
     Watch& now = watches_[code.module().get()][job.unit()];
     gone = std::move(now.before);
+    plain = std::move(now.plain);
     if (std::holds_alternative<Undo>(job.priority)) {
       watch.before = std::move(gone);
+      watch.plain = std::move(plain);
     } else if (now.version != nullptr && is_to_be_kept(now, watch)) {
       code.register_copy(version);
       const ModuleCode::Exchange pair{now.version, version};

@@ -59,6 +59,8 @@ struct Watch {
   std::optional<Tried> tried = std::nullopt;
   // What ran before, to go back to if nothing that is new pays. Null: that is gone.
   std::shared_ptr<Before> before;
+  // What it was compared with and has no change, to compare it with again. Null: that would have to be compiled.
+  std::shared_ptr<Before> plain;
   bool is_replaced = false;  // a version without what has lost is on its way
   std::optional<EngineClock::Time> held_up =
       std::nullopt;  // since when what has lost waits for trials that are open

@@ -267,6 +267,7 @@ FunctionEvidence hardly_seen_function() {
   e.seconds_baseline = 0.0005;
   e.total_samples = 302;
   e.entered = Entered::kNotYet;
+  e.seconds_watched = 0.001;
   return e;
 }
 void see_in(LoopEvidence& loop) {
@@ -381,6 +382,7 @@ TEST(Policy, TakesALoopThatIsDearForANestOnlyIfItIsSureToIterate) {
   FunctionEvidence e = hot_function(100);
   e.code_bytes = 4000;
   e.entered = Entered::kNotYet;
+  e.seconds_watched = 0.001;
   e.loops.resize(1);
   LoopEvidence& around = e.loops[0];
   around.code_bytes = 1500;
@@ -1060,6 +1062,25 @@ TEST(Policy, WaitsForTheCallOfAFunctionWithASmallShareOnlyWhileOthersRunAWhile) 
   EXPECT_EQ(decide(e, {}).action, Action::kOptimize);
   e.seconds_watched = 0;
   EXPECT_EQ(decide(e, {}).action, Action::kWait) << "it does not run: its loop may be over";
+}
+
+TEST(Policy, LooksOnceWhetherALargeFunctionIsCalledBeforeItCompilesALoopOfItAlone) {
+  FunctionEvidence e = hot_function(100);
+  e.code_bytes = 4000;
+  e.loops[0].code_bytes = 150;
+  e.loops[0].end = WasmOffset(300);
+  e.loops[0].samples = e.loops[0].samples_baseline = 30;
+  e.loops[0].seconds_baseline = e.loops[0].seconds_run_baseline = 0.03;
+  e.entered = Entered::kNotYet;
+  e.seconds_watched = 0.0001;
+  EXPECT_EQ(decide(e, {}).action, Action::kWait)
+      << "its samples came in the burst in which it began to be watched";
+  e.seconds_watched = 0.001;
+  EXPECT_EQ(decide(e, {}).action, Action::kOptimize);
+  EXPECT_EQ(decide(e, {}).nest, LoopIndex(0)) << "it is not waited for longer, as that is dear";
+  e.entered = Entered::kAgain;
+  e.seconds_watched = 0.0001;
+  EXPECT_EQ(decide(e, {}).nest, std::nullopt) << "its next call runs all of its code";
 }
 
 TEST(Policy, CompilesAllOfAFunctionThatIsCalledAfterItsRunningLoopWasCompiled) {

@@ -457,6 +457,7 @@ std::vector<Situation> situations_by_hand() {
   const auto nested = [](uint32_t bytes, double ms_outside, double ms_inside) {
     FunctionEvidence e = hot(ms_outside + ms_inside);
     e.entered = Entered::kNotYet;
+    e.seconds_watched = 0.001;
     e.code_bytes = 20'000;
     const auto loop = [&](uint32_t at, uint32_t end, double ms, int32_t parent) {
       LoopEvidence l{LoopIndex(static_cast<uint32_t>(parent + 1)), WasmOffset(at)};

@@ -133,6 +133,32 @@ TEST_F(Queue, CompilesWhatIsShortBesideWhatIsLongAndComesAfterIt) {
   EXPECT_EQ(compiled_.size(), 2u + threads);
 }
 
+// It is in baseline code while it waits.
+TEST_F(Queue, GoesByWhatIsLongHasRunSinceItsCompileBegan) {
+  const unsigned threads = services_.threads().most();
+  begun_ = std::make_unique<std::latch>(threads);
+  for (unsigned i = 0; i < threads; ++i) queue_.add(lengthy(kWaits, {.seconds = 0.1}));
+  begun_->wait();
+  const std::shared_ptr<const wasm::Module> module = handle().code()->module();
+  monitor_.with_profiles([&](feedback::Monitor::Profiles& profiles) {
+    profiles[module.get()] = std::make_unique<feedback::Profile>(module);
+    profiles[module.get()]->counts(FuncIndex(kWaits)).seconds_baseline = 5;
+  });
+  std::latch hotter(1);
+  on_compile_ = [&](uint32_t function) {
+    if (function == 2) hotter.count_down();
+  };
+  queue_.add(job(1, Hot{.seconds = 1}));
+  queue_.add(job(2, Hot{.seconds = 10}));
+  hotter.wait();
+  // Each job has a task, and the one for what goes first has ended.
+  while (queue_.load().tasks > threads + 2) std::this_thread::yield();
+  EXPECT_EQ(queue_.load().jobs, 1u) << "what is hotter than they were, and is not any more, comes after them";
+  may_end_.set_value();
+  queue_.wait_until_idle();
+  EXPECT_EQ(queue_.load().jobs, 0u);
+}
+
 // It began on one thread more, as a task of another kind had the others. That has ended when the hotter one comes.
 TEST_F(Queue, HasWhatIsLongGiveWayToWhatComesBeforeItIfGuestsLeaveOneProcessor) {
   std::vector<std::shared_ptr<SilentUnit>> guests;

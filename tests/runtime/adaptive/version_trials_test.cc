@@ -58,16 +58,19 @@ class VersionTrialsTest : public testing::Test {
     guest_ = linker_->instantiate(module_).value();
     trials_ = std::make_unique<VersionTrials>(
         engine_->code(),
-        VersionTrials::Hooks{
-            .compile =
-                [this](const VersionTrials::Subject&) {
-                  ++compiles_;
-                  return !no_thread_;
-                },
-            .on_ended = [this](const VersionTrials::Ending& ending) { endings_.push_back(ending); },
-            .disturbed = [this] { return disturbed_; },
-            .read = [this](const ModuleCode& code, const jit::CodeVersion&,
-                           const jit::CodeVersion*) { return read(code); }},
+        VersionTrials::Hooks{.compile =
+                                 [this](const VersionTrials::Subject&) {
+                                   ++compiles_;
+                                   return !no_thread_;
+                                 },
+                             .on_ended =
+                                 [this](const VersionTrials::Ending& ending) {
+                                   if (ending.left != nullptr) code().retire_copy(ending.left);
+                                   endings_.push_back(ending);
+                                 },
+                             .disturbed = [this] { return disturbed_; },
+                             .read = [this](const ModuleCode& code, const jit::CodeVersion&,
+                                            const jit::CodeVersion*) { return read(code); }},
         VersionTrials::Pace());
     with_ = compile();
     code().publish(with_);
@@ -554,14 +557,18 @@ class VersionTrialsOfANest : public testing::Test {
  protected:
   static constexpr int32_t kTurns = 20'000;  // of the inner loop, for each of the outer one
 
-  // Until the log has so many lines with these words, in one call.
-  static std::string run(double bias, std::string_view words, size_t times = 1) {
-    LogLines lines("trial");
+  // Until the log has so many lines with these words, in one call. `compiles`: of versions for such trials.
+  static std::string run(double bias, std::string_view words, size_t times = 1, size_t* compiles = nullptr) {
+    LogLines lines("trial"), compile_lines("compile");
     EngineConfig config;
     config.tier = TierMode::kAuto;
     config.compile_threads = 1;
     config.log_level = LogLevel::kDebug;
-    config.log = lines.sink();
+    config.log = [trials = lines.sink(), made = compile_lines.sink()](LogLevel level, std::string_view topic,
+                                                                      std::string_view line) {
+      trials(level, topic, line);
+      made(level, topic, line);
+    };
     // Nothing that has a trial of its own, and would take the code with the weights along.
     for (const jit::ChangeTraits& change : jit::kChanges)
       if (change.scope == jit::Scope::kLoop) config.disabled_decisions.emplace_back(change.name);
@@ -591,6 +598,7 @@ class VersionTrialsOfANest : public testing::Test {
     for (uint32_t round = 0; round < rounds; ++round)
       for (uint32_t i = kTurns; i > 0; --i) x = (x & 7) != 0 ? x * 69069 + i : x ^ 5;
     EXPECT_EQ(static_cast<uint32_t>((*result)[0].as_i32()), x) << rounds << " rounds";
+    if (compiles != nullptr) *compiles = compile_lines.count("for a trial of the whole version");
     return lines.text();
   }
 };
@@ -613,9 +621,11 @@ TEST_F(VersionTrialsOfANest, WhatIsChangedIsComparedWithCodeThatHasNoneOfIt) {
 
 TEST_F(VersionTrialsOfANest, WhatStayedIsComparedAgainOnceItRanAsLongAgain) {
   HINDSIGHT_SKIP_WITHOUT_PROMPT_SIGNALS();
-  EXPECT_THAT(run(16, "all that is changed in", 2),
+  size_t compiles = 0;
+  EXPECT_THAT(run(16, "all that is changed in", 2, &compiles),
               testing::ContainsRegex(
                   "all that is changed in .* of main: kept, .*all that is changed in .* of main: kept, "));
+  EXPECT_EQ(compiles, 1u) << "code without any change is kept from the first trial on";
 }
 
 TEST_F(VersionTrialsOfAnEngine, WhatIsSwitchedOffIsNeitherDoneNorTried) {
