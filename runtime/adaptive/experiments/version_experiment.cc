@@ -287,10 +287,12 @@ bool VersionExperiment::settle(const VersionTrials::Ending& ending) {
       });
     }
     if (lost) {
-      // What may be gone back to is that still.
+      // What may be gone back to is that still, and what it is to be compared with if anything is changed in it.
       std::shared_ptr<Before> before = std::move(watch.before);
+      plain = std::move(watch.plain);
       watch = std::move(*whole->watch);
       watch.before = std::move(before);
+      if (is_changed(watch)) watch.plain = std::move(plain);
     }
     const std::optional<jit::ChangeKind> decision = ending.subject.decision;
     if (ending.outcome == ChangeState::kKept) {
