@@ -100,8 +100,8 @@ constexpr std::array kParameters = {
     NUMBER(kEntries, max_all_seconds_to_wait_for_entry, kSeconds, kBound,
            "the same in all functions' time, for a function with a small part of it"),
     NUMBER(kEntries, min_seconds_watched, kSeconds, kBound,
-           "lets the function itself run so long in that case: three samples of a burst show that it runs at "
-           "all"),
+           "lets the function itself run so long in that case, and a large one before a nest of it is "
+           "compiled: three samples of a burst show that it runs at all"),
     NUMBER(kEntries, min_samples_left_behind, kSamples, kBound,
            "takes a loop to have stayed in a stale frame from so many samples there; the rest of a call "
            "leaves one or two"),

@@ -112,10 +112,10 @@ class CompileQueue {
   mutable std::mutex mutex_;
   std::condition_variable idle_;
   std::vector<Job> jobs_;
-  size_t tasks_ = 0;             // all
-  size_t tasks_for_trials_ = 0;  // of these
-  std::vector<Underway*> can_wait_;
-  bool sees_to_urgent_ = false;  // a task for urgent jobs is enqueued or running
+  size_t tasks_ = 0;                 // all
+  size_t tasks_for_trials_ = 0;      // of these
+  std::vector<Underway*> can_wait_;  // each is a LessUrgent's
+  bool sees_to_urgent_ = false;      // a task for urgent jobs is enqueued or running
   bool stopping_ = false;
 };
 

@@ -53,6 +53,12 @@ VersionTrials::Pace pace_of(double bias) {
   return pace;
 }
 
+// Code of the unit without any change that is there still, and its place in what is watched. Null: there is none.
+std::shared_ptr<Before>* plain_of(Watch& watch) {
+  std::shared_ptr<Before>& there = watch.plain != nullptr ? watch.plain : watch.before;
+  return there != nullptr && !is_changed(there->watch) ? &there : nullptr;
+}
+
 bool remembers_its_way(const jit::CodeVersion& version) {
   return std::any_of(version.answers.begin(), version.answers.end(), [](const jit::Answer& answer) {
     return answer.is_applied() && answer.site.kind == jit::ChangeKind::kJumpPointers;
@@ -163,8 +169,7 @@ std::vector<VersionExperiment::Candidate> VersionExperiment::candidates() {
         return;
       }
       evidence.compile_seconds = version.compile_seconds;
-      evidence.has_plain =
-          watch.plain != nullptr || (watch.before != nullptr && !is_changed(watch.before->watch));
+      evidence.has_plain = plain_of(watch) != nullptr;
       evidence.comparisons = {trials_.price().taken(), plain_won_, plain_lost_};
       candidate.tried = watch.tried;
       candidate.subject = {.module = module, .code = code, .with = watch.version};
@@ -259,21 +264,18 @@ void VersionExperiment::begin(Candidate candidate, Job job, const feedback::Vers
 }
 
 void VersionExperiment::ended(const VersionTrials::Ending& ending) {
-  if (settle(ending) || ending.left == nullptr) return;
-  if (const std::shared_ptr<ModuleCode> code = ending.subject.code.lock())
-    code->retire_copy(ending.left);
-  else
-    engine_.services.retired().add(ending.left);
-}
-
-bool VersionExperiment::settle(const VersionTrials::Ending& ending) {
   const jit::Unit unit = unit_of(*ending.subject.with);
   const wasm::Module* const module = ending.subject.module;
   const bool lost = ending.outcome == ChangeState::kRolledBack;
   std::optional<Whole> whole = take();
-  if (!whole) return false;
-  bool watched = false, keeps = false;
-  std::shared_ptr<Before> plain;  // let go of after the lock is released
+  // What is left is retired with these, after the lock is released.
+  std::shared_ptr<Before> left, plain;
+  if (ending.left != nullptr) {
+    left = std::make_shared<Before>(engine_.services, ending.subject.code, Watch());
+    left->watch.version = ending.left;
+  }
+  if (!whole) return;
+  bool watched = false;
   std::vector<std::pair<jit::Site, feedback::Outcome>> outcomes;
   trials_.with(module, unit, [&](Watch& watch) {
     if (watch.version != ending.subject.with) return;
@@ -307,15 +309,15 @@ bool VersionExperiment::settle(const VersionTrials::Ending& ending) {
       }
     }
     // It is compared with that again and again. What was inlined for a decision's sake is not plain.
-    keeps = !lost && ending.left != nullptr && whole->watch && !is_changed(*whole->watch) &&
-            (!decision || whole->inlined.empty());
-    if (keeps)
-      plain = std::exchange(watch.plain, std::make_shared<Before>(engine_.services, ending.subject.code,
-                                                                  std::move(*whole->watch)));
+    if (!lost && left != nullptr && whole->watch && !is_changed(*whole->watch) &&
+        (!decision || whole->inlined.empty())) {
+      left->watch = std::move(*whole->watch);
+      plain = std::exchange(watch.plain, std::move(left));
+    }
   });
   if (!ending.subject.decision && ending.without != nullptr) ++(lost ? plain_won_ : plain_lost_);
   trials_.end_comparing(module, unit);
-  if (!watched) return keeps;
+  if (!watched) return;
   // From here on, so that no sample of either version is taken for one of code that was replaced before.
   engine_.monitor.with_profiles([&](feedback::Monitor::Profiles& profiles) {
     const auto found = profiles.find(module);
@@ -334,7 +336,6 @@ bool VersionExperiment::settle(const VersionTrials::Ending& ending) {
     say(LogLevel::kInfo, "trial",
         fmt::format("{}: {}, {:+.1f} % ({})", what, to_string(ending.outcome), 100 * ending.gain,
                     ending.words));
-  return keeps;
 }
 
 std::vector<std::pair<jit::Site, feedback::Outcome>> VersionExperiment::outcomes_of(
@@ -359,10 +360,10 @@ std::vector<std::pair<jit::Site, feedback::Outcome>> VersionExperiment::outcomes
 bool VersionExperiment::offer_plain(const Job& job) {
   std::optional<Watch> plain;
   trials_.with(job.module, job.unit(), [&](Watch& watch) {
-    std::shared_ptr<Before>& there = watch.plain != nullptr ? watch.plain : watch.before;
-    if (there == nullptr || is_changed(there->watch)) return;
-    plain = there->take();
-    there = nullptr;
+    std::shared_ptr<Before>* const there = plain_of(watch);
+    if (there == nullptr) return;
+    plain = (*there)->take();
+    *there = nullptr;
   });
   if (!plain) return false;
   const std::shared_ptr<jit::CodeVersion> version = plain->version;

@@ -61,8 +61,6 @@ class VersionExperiment final : public Experiment {
   std::optional<Job> job_without(const Candidate& candidate, std::optional<jit::ChangeKind> decision);
   void begin(Candidate candidate, Job job, const feedback::VersionTrialPlan& plan, Measurement::Lease lease);
   void ended(const VersionTrials::Ending& ending);
-  // False: what the trial left is of no use.
-  bool settle(const VersionTrials::Ending& ending);
   // What came of the trial, for the decision that it was about, or for all that the version has.
   std::vector<std::pair<jit::Site, feedback::Outcome>> outcomes_of(const VersionTrials::Ending& ending,
                                                                    const Watch& watch) const;

@@ -6,7 +6,7 @@
 //                 enough for calls to be a measure of work. A nest counts its work itself (NestWork)
 //     compiling   in the background, without that one decision; published by nobody
 //     comparing   the function's slots lead to one and to the other, in turns (exchange_trial.h)
-//     ended       the decision stays unless the version without it is surely faster; the other version is whoever's that is told
+//     ended       the decision stays unless the version without it is surely faster; the other version is left to whoever is told
 //
 // The two are different code, other than where code is only moved, so what leads into and out of them is exchanged
 // with the entries. Running baseline loops enter what is current. Loops in either of the two go on in the other where
