@@ -31,10 +31,12 @@ double stalls_of_traversal(const FunctionEvidence& evidence, WasmOffset at) {
 
 }  // namespace
 
+double share_won(const TrialRecord& record, const PolicyConfig& config) {
+  return (record.won + config.trials_assumed / 2) / (record.won + record.lost + config.trials_assumed);
+}
+
 double price_of_trying(const TrialRecord& record, const PolicyConfig& config) {
-  const double share_won =
-      (record.won + config.trials_assumed / 2) / (record.won + record.lost + config.trials_assumed);
-  return std::clamp(record.taken, config.min_taken_by_compiles, 1.0) / share_won;
+  return std::clamp(record.taken, config.min_taken_by_compiles, 1.0) / share_won(record, config);
 }
 
 bool is_worth_trying(const Stake& stake, const TrialRecord& record, const PolicyConfig& config) {

@@ -19,6 +19,8 @@ struct TrialRecord {
   double taken = 0;  // of compiles' CPU time, how much longer they waited for the processor: 0 to 1
   uint32_t won = 0, lost = 0;
 };
+// Of trials, how many are expected to be won.
+double share_won(const TrialRecord& record, const PolicyConfig& config);
 double price_of_trying(const TrialRecord& record, const PolicyConfig& config);
 
 struct Stake {

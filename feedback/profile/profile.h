@@ -155,6 +155,12 @@ struct FunctionCounts {
   // changes. What counts the whole run stays, and how often it was compiled.
   void see_anew();
   double run_seconds() const { return run_seconds_baseline + run_seconds_optimized; }
+  // In the optimized code of the function, or of one of its nests.
+  double run_seconds_in_code(std::optional<LoopIndex> nest) const {
+    if (!nest) return run_seconds_optimized;
+    const auto found = nests.find(nest->value);
+    return found == nests.end() ? 0 : found->second.run_seconds_optimized;
+  }
   std::map<uint32_t, LoopCounts> loops;       // by LoopIndex
   std::map<uint32_t, NestCounts> nests;       // by LoopIndex of the root
   std::map<uint32_t, double> samples_at;      // wasm offset -> clock samples (both tiers)

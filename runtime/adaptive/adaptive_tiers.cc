@@ -57,8 +57,7 @@ AdaptiveTiers::AdaptiveTiers(const EngineConfig& config, CodeServices& services,
                 else
                   queue_.add(std::move(job));
               }),
-      compiler_(services, monitor_, policy_, decisions_, trials_, scale_, queue_.abandon(),
-                queue_.right_of_way()),
+      compiler_(services, monitor_, policy_, decisions_, trials_, scale_, queue_),
       seconds_(monitor_, decisions_, trials_.price(), [this](Job job) { queue_.add(std::move(job)); }),
       planner_(parts_, trials_, seconds_, scale_, governor_),
       entries_(modules_, monitor_),

@@ -20,7 +20,43 @@ double seconds_in(const feedback::FunctionCounts& counts, const wasm::FunctionBo
   return seconds;
 }
 
-// Lets others have the right of way as long as this exists.
+// Of jobs that are to be compiled because of that.
+bool has_run(const Priority& priority) {
+  return std::holds_alternative<Hot>(priority) || std::holds_alternative<Later>(priority);
+}
+
+// What is to be tried goes by the time in the code that it is tried in.
+double seconds_by_now(const feedback::Monitor::Profiles& profiles, const wasm::Module* module, jit::Unit unit,
+                      bool is_second) {
+  const auto profile = profiles.find(module);
+  if (profile == profiles.end()) return 0;
+  const auto found = profile->second->functions().find(unit.function.value);
+  if (found == profile->second->functions().end()) return 0;
+  const feedback::FunctionCounts& counts = found->second;
+  if (is_second) return counts.run_seconds_in_code(unit.nest);
+  return unit.nest ? seconds_in(counts, profile->second->module().body(unit.function), *unit.nest)
+                   : counts.seconds_baseline + counts.seconds_optimized;
+}
+
+void refresh(Priority& priority, double seconds) {
+  if (Hot* const hot = std::get_if<Hot>(&priority)) hot->seconds = std::max(hot->seconds, seconds);
+  if (Later* const later = std::get_if<Later>(&priority)) later->seconds = std::max(later->seconds, seconds);
+}
+
+// Has the right of way over what is worth less as long as this exists.
+class WayTaken {
+ public:
+  WayTaken(RightOfWay& way, double worth) : way_(way), worth_(worth) { way_.take_over(worth_); }
+  ~WayTaken() { way_.give_back_over(worth_); }
+  WayTaken(const WayTaken&) = delete;
+  WayTaken& operator=(const WayTaken&) = delete;
+
+ private:
+  RightOfWay& way_;
+  const double worth_;
+};
+
+// Lets others have it as long as this exists.
 class WayLent {
  public:
   explicit WayLent(RightOfWay& way) : way_(way) { way_.give_back(); }
@@ -195,38 +231,38 @@ void CompileQueue::refresh_priorities() {
     DecisionLog::Id episode;
     const wasm::Module* module;
     jit::Unit unit;
+    bool is_second;
     double seconds = 0;
   };
   std::vector<Waiting> waiting;
   {
     const std::lock_guard lock(mutex_);
-    if (jobs_.size() + can_wait_.size() < 2) return;
     for (const Job& job : jobs_)
-      if (std::holds_alternative<Hot>(job.priority)) waiting.push_back({job.episode, job.module, job.unit()});
+      if (has_run(job.priority)) waiting.push_back({job.episode, job.module, job.unit(), job.is_second()});
     for (const Underway* other : can_wait_)
-      if (std::holds_alternative<Hot>(other->priority))
-        waiting.push_back({other->episode, other->module, other->unit});
+      if (has_run(other->priority))
+        waiting.push_back(
+            {other->episode, other->module, other->unit, std::holds_alternative<Later>(other->priority)});
   }
-  monitor_.with_profiles([&](feedback::Monitor::Profiles& profiles) {
-    for (Waiting& w : waiting) {
-      const auto profile = profiles.find(w.module);
-      if (profile == profiles.end()) continue;
-      const auto counts = profile->second->functions().find(w.unit.function.value);
-      if (counts == profile->second->functions().end()) continue;
-      w.seconds = w.unit.nest ? seconds_in(counts->second, profile->second->module().body(w.unit.function),
-                                           *w.unit.nest)
-                              : counts->second.seconds_baseline + counts->second.seconds_optimized;
-    }
+  if (waiting.empty()) return;
+  monitor_.with_profiles([&](const feedback::Monitor::Profiles& profiles) {
+    for (Waiting& w : waiting) w.seconds = seconds_by_now(profiles, w.module, w.unit, w.is_second);
   });
-  const auto refresh = [&waiting](Priority& priority, DecisionLog::Id episode) {
-    Hot* const hot = std::get_if<Hot>(&priority);
-    if (hot == nullptr) return;
+  const auto refresh_one = [&waiting](Priority& priority, DecisionLog::Id episode) {
     for (const Waiting& w : waiting)
-      if (w.episode == episode) hot->seconds = std::max(hot->seconds, w.seconds);
+      if (w.episode == episode) refresh(priority, w.seconds);
   };
   const std::lock_guard lock(mutex_);
-  for (Job& job : jobs_) refresh(job.priority, job.episode);
-  for (Underway* other : can_wait_) refresh(other->priority, other->episode);
+  for (Job& job : jobs_) refresh_one(job.priority, job.episode);
+  for (Underway* other : can_wait_) refresh_one(other->priority, other->episode);
+}
+
+double CompileQueue::worth_by_now(const Job& job) const {
+  Priority priority = job.priority;
+  monitor_.with_profiles([&](const feedback::Monitor::Profiles& profiles) {
+    refresh(priority, seconds_by_now(profiles, job.module, job.unit(), job.is_second()));
+  });
+  return worth_of(priority);
 }
 
 std::optional<Job> CompileQueue::take_first(const std::function<bool(const Job&)>& is_wanted) {
@@ -241,13 +277,26 @@ std::optional<Job> CompileQueue::take_first(const std::function<bool(const Job&)
   return job;
 }
 
+// It has not begun, and nothing is under way about its unit until it has.
+void CompileQueue::give_way_of_next_trial() {
+  if (!way_past_trials_.is_taken()) return;
+  refresh_priorities();
+  double worth = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const Job& job : jobs_)
+      if (job.below_guests) worth = std::max(worth, worth_of(job.priority));
+  }
+  way_past_trials_.give(worth);
+}
+
 void CompileQueue::run_one_job(bool below_guests) {
+  if (below_guests) give_way_of_next_trial();
   refresh_priorities();
   std::optional<Job> job;
   bool has_way = false;
   {
-    // Two compiles at once would share the one that guests leave, and the first of them be ready as late as both are.
-    const bool one_processor = usable_processors() < monitor_.guest_threads() + 2;
+    const bool one_processor = guests_leave_one_processor();
     const std::lock_guard lock(mutex_);
     job = take_first([=](const Job& other) { return other.below_guests == below_guests; });
     has_way = job && one_processor && !below_guests && job->is_urgent() &&
@@ -315,9 +364,31 @@ void CompileQueue::run_urgent_jobs() {
   }
 }
 
+double CompileQueue::give_way(const Job& job) {
+  if (job.can_wait) return right_of_way_.give();
+  return job.is_second() && way_past_trials_.is_taken() ? way_past_trials_.give(worth_by_now(job)) : 0;
+}
+
+DecisionLog::Units CompileQueue::waiting_for_second() const {
+  DecisionLog::Units units;
+  const std::lock_guard lock(mutex_);
+  for (const Job& job : jobs_)
+    if (job.is_second()) units.insert({job.module, job.unit()});
+  return units;
+}
+
+bool CompileQueue::guests_leave_one_processor() const {
+  return usable_processors() < monitor_.guest_threads() + 2;
+}
+
 void CompileQueue::run_job(Job job) {
   if (const std::shared_ptr<ModuleCode> code = job.code.lock())
-    with_what_memory_there_is([&] { compile_(std::move(job), *code); });
+    with_what_memory_there_is([&] {
+      std::optional<WayTaken> way;
+      if (!job.is_second() && guests_leave_one_processor())
+        way.emplace(way_past_trials_, worth_of(job.priority));
+      compile_(std::move(job), *code);
+    });
   else
     decisions_.end(job.episode, DecisionState::kAbandoned, "the module is gone");
   governor_.note_version();

@@ -2,7 +2,7 @@
 // wait for a thread that makes code to be tried, which may take half a second: such code is made on threads of its own, of lower priority
 // (CodeServices::threads_for_trials), if there are more processors than guests. Nor does it wait for what is long, or undoes something: it is
 // compiled on one thread more, and what can wait does so meanwhile (RightOfWay). Where guests leave one processor, what is long waits for
-// what is hotter on whatever thread.
+// what is hotter on whatever thread, and what is to be tried for all else that is worth more.
 // It also holds all other tasks of the adaptive tier for the compile threads (runtime/code/compile_threads.h).
 //
 // Concurrency: any thread; what is compiled and what tasks do runs on the compile threads. A job has a task, and takes no more
@@ -63,8 +63,14 @@ class CompileQueue {
   // True once the engine ends: compiles under way are abandoned (OptimizeRequest::abandoned). Relaxed: a wish,
   // published by nothing; who ends the engine waits for the tasks.
   const std::atomic<bool>& abandon() const { return abandon_; }
-  // Of compiles that can wait, with others. Those of the engine alone take it.
-  RightOfWay& right_of_way() { return right_of_way_; }
+  // Between passes of the job's compile, with no lock held: returns when it may go on. How many seconds it waited.
+  double give_way(const Job& job);
+  // The same, of what run_for_trials() runs.
+  double give_way_of_trials() { return way_past_trials_.give(); }
+  // Units whose second compile no thread has begun yet.
+  DecisionLog::Units waiting_for_second() const;
+  // Whether a compile waits for others.
+  bool is_way_given() const { return right_of_way_.is_given() || way_past_trials_.is_given(); }
   // Drops what no thread has taken, and waits for the rest. Nothing is run afterwards. May be called again.
   void stop();
 
@@ -75,10 +81,14 @@ class CompileQueue {
   // Nothing is thrown out of it.
   void with_what_memory_there_is(const std::function<void()>& work);
   void run_one_job(bool below_guests);
+  // Before a thread takes what is to be tried.
+  void give_way_of_next_trial();
   // Where what is to be tried runs. Where there are as many guests as processors it would not come to an end below them.
   Where where_trials_run() const;
   void run_urgent_jobs();
   void run_job(Job job);
+  // Two compiles at once would share it, and the first of them be ready as late as both are.
+  bool guests_leave_one_processor() const;
   // Under mutex_; none: there is no such job.
   std::optional<Job> take_first(const std::function<bool(const Job&)>& is_wanted);
   // A job or task that runs and can wait. It waits for what comes before `priority`.
@@ -97,6 +107,7 @@ class CompileQueue {
   // Under mutex_: whether it is urgent, and something is under way that can wait for it.
   bool goes_first(const Job& job) const;
   void refresh_priorities();
+  double worth_by_now(const Job& job) const;
   void task_ended(Where where);
 
   CodeServices& services_;
@@ -105,7 +116,8 @@ class CompileQueue {
   SamplingGovernor& governor_;
   const Compile compile_;
   std::atomic<bool> abandon_{false};
-  RightOfWay right_of_way_;
+  // Of what is urgent, past what can wait; and of all that is not only to be tried, past what is and is worth less.
+  RightOfWay right_of_way_, way_past_trials_{RightOfWay::Waiters::kAll};
   // Relaxed: keep lines from being said twice.
   std::atomic<bool> no_thread_said_{false}, no_memory_said_{false};
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <compare>
+#include <limits>
 #include <map>
 #include <memory>
 #include <variant>
@@ -33,11 +34,26 @@ struct AtStart {
 struct Undo {
   friend auto operator<=>(const Undo&, const Undo&) = default;
 };
+// What is to be tried. First what is expected to save most.
 struct Later {
-  Hot hot;  // of those the same that would be first if it were hot
-  friend auto operator<=>(const Later&, const Later&) = default;
+  double seconds = 0;   // of CPU time in the unit's optimized code so far
+  double expected = 1;  // that the compile takes
+  double saves = 0;     // of each further second there, as far as trials are won
+  double rate() const { return expected > 0 ? saves * seconds / expected : 0; }
+  friend auto operator<=>(const Later& a, const Later& b) { return a.rate() <=> b.rate(); }
+  friend bool operator==(const Later& a, const Later& b) { return a.rate() == b.rate(); }
 };
 using Priority = std::variant<Later, Hot, AtStart, Undo>;
+
+// Seconds that are expected to be saved for each second of compiling, if the unit runs on for as long as it ran. More than can be said of
+// what undoes something, or what earlier runs decided.
+inline double worth_of(const Priority& priority) {
+  // First code is taken to run twice as fast (PolicyConfig::optimized_speedup).
+  constexpr double kSavedByFirstCode = 0.5;
+  if (const Hot* hot = std::get_if<Hot>(&priority)) return kSavedByFirstCode * hot->rate();
+  if (const Later* later = std::get_if<Later>(&priority)) return later->rate();
+  return std::numeric_limits<double>::infinity();
+}
 
 // Changes that are known to pay: their trials start settled, at this setting.
 using Settled = std::map<jit::Site, uint32_t>;

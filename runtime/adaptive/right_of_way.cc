@@ -1,5 +1,6 @@
 #include "runtime/adaptive/right_of_way.h"
 
+#include <algorithm>
 #include <chrono>
 
 namespace hindsight::rt {
@@ -7,28 +8,46 @@ namespace hindsight::rt {
 void RightOfWay::take() {
   const std::lock_guard lock(mutex_);
   ++taken_;
-  asked_.store(true, std::memory_order_relaxed);
+  note();
 }
 
 void RightOfWay::give_back() {
   {
     const std::lock_guard lock(mutex_);
     --taken_;
-    asked_.store(taken_ != 0, std::memory_order_relaxed);
+    note();
   }
   free_.notify_all();
 }
 
-double RightOfWay::give() {
-  if (!asked_.load(std::memory_order_relaxed)) return 0;
+void RightOfWay::take_over(double worth) {
+  const std::lock_guard lock(mutex_);
+  taken_over_.push_back(worth);
+  note();
+}
+
+void RightOfWay::give_back_over(double worth) {
+  {
+    const std::lock_guard lock(mutex_);
+    taken_over_.erase(std::ranges::find(taken_over_, worth));
+    note();
+  }
+  free_.notify_all();
+}
+
+bool RightOfWay::is_over(double worth) const {
+  return taken_ != 0 || std::ranges::any_of(taken_over_, [worth](double other) { return other > worth; });
+}
+
+double RightOfWay::give(double worth) {
+  if (!is_taken()) return 0;
   using Clock = std::chrono::steady_clock;
   std::unique_lock lock(mutex_);
-  // One is enough: a thread each for what is compiled is what there is.
-  if (taken_ == 0 || waited_) return 0;
+  if (!is_over(worth) || (waiters_ == Waiters::kOne && waiting_ != 0)) return 0;
   const Clock::time_point begin = Clock::now();
-  waited_ = true;
-  free_.wait(lock, [this] { return taken_ == 0; });
-  waited_ = false;
+  ++waiting_;
+  free_.wait(lock, [&] { return !is_over(worth); });
+  --waiting_;
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 

@@ -394,6 +394,7 @@ void VersionExperiment::compile_without() {
   request.short_loop_exits = job.short_loop_exits;
   // What is compared is the decision alone, and not what was inlined for loads that are not asked for any more.
   if (decision && *decision != jit::ChangeKind::kInlineCalls) request.inlined = std::move(inlined);
+  request.give_way = [this] { engine_.queue.give_way_of_trials(); };
   auto result = code->optimize(std::move(request));
   if (!result) return versions_.offer(nullptr, result.error().message);
   const std::shared_ptr<jit::CodeVersion> version = std::move(result->version);

@@ -24,6 +24,26 @@ bool may_turn_out_wrong(const feedback::FunctionPlan& plan) {
       });
 }
 
+// Or it is that loop.
+bool is_loop_in(const std::vector<wasm::LoopInfo>& loops, LoopIndex inner, LoopIndex outer) {
+  return loops[outer.value].offset <= loops[inner.value].offset &&
+         loops[inner.value].offset < loops[outer.value].end;
+}
+
+// Of a nest that has code: a loop around it got its own later, or the function did.
+bool has_newer_code_around(jit::Unit unit, const ModuleCode& code) {
+  const std::shared_ptr<jit::CodeVersion> own = code.optimized(unit);
+  if (own == nullptr || !unit.nest) return false;
+  const auto is_newer = [&](const std::shared_ptr<jit::CodeVersion>& other) {
+    return other != nullptr && other->id.value > own->id.value;
+  };
+  const std::vector<wasm::LoopInfo>& loops = code.module()->body(unit.function).loops;
+  return is_newer(code.version(unit.function, jit::Tier::kOptimized)) ||
+         std::ranges::any_of(code.nests(unit.function), [&](const auto& nest) {
+           return is_newer(nest) && is_loop_in(loops, *unit.nest, *nest->nest);
+         });
+}
+
 // Whether there were any.
 bool leave_out_weights(feedback::FunctionPlan& plan) {
   return std::erase_if(plan.candidates, [](const feedback::Candidate& candidate) {
@@ -47,7 +67,7 @@ jit::OptimizeRequest FunctionCompiler::request_of(const Job& job, const ModuleCo
   request.short_loop_exits = !job.plan.nest || job.plan.early || may_turn_out_wrong(job.plan);
   request.selects_stay = policy_.changes[jit::ChangeKind::kBranch];
   request.split_cold = job.plan.has(feedback::version_site(jit::ChangeKind::kSplitCold));
-  request.abandoned = &abandon_;
+  request.abandoned = &queue_.abandon();
   request.changes = feedback::requests_of(job.plan);
   request.mispredict_cycles = policy_.cycles_mispredicted;
   return request;
@@ -60,14 +80,12 @@ std::optional<Job> FunctionCompiler::first_of(const Job& job, const ModuleCode& 
     return !jit::is_of_version(candidate.kind()) && !job.settled.contains(candidate.site());
   };
   if (std::ranges::none_of(job.plan.candidates, is_tried)) return std::nullopt;
-  // It has code already, or loops of it have: they would come out of what was won there, for code without it.
+  // It has code already, or something was won in loops of it that have: they would come out of that, for code without it.
   const std::vector<wasm::LoopInfo>& loops = code.module()->body(job.plan.function).loops;
-  const auto is_in_it = [&](const std::shared_ptr<jit::CodeVersion>& nest) {
-    if (!job.plan.nest) return true;
-    const wasm::LoopInfo &outer = loops[job.plan.nest->value], &inner = loops[nest->nest->value];
-    return outer.offset <= inner.offset && inner.offset < outer.end;
+  const auto is_won_in_it = [&](const std::shared_ptr<jit::CodeVersion>& nest) {
+    return has_won(*nest, job.settled) && (!job.plan.nest || is_loop_in(loops, *nest->nest, *job.plan.nest));
   };
-  if (std::ranges::any_of(code.nests(job.plan.function), is_in_it) ||
+  if (std::ranges::any_of(code.nests(job.plan.function), is_won_in_it) ||
       (!job.plan.nest && code.version(job.plan.function, jit::Tier::kOptimized) != nullptr))
     return std::nullopt;
   Job first = job;
@@ -78,6 +96,11 @@ std::optional<Job> FunctionCompiler::first_of(const Job& job, const ModuleCode& 
 }
 
 std::optional<Job> FunctionCompiler::compile(Job& job, ModuleCode& code) const {
+  if (job.is_second() && has_newer_code_around(job.unit(), code)) {
+    decisions_.end(job.episode, DecisionState::kCompiled,
+                   "nothing was tried in it: code around it took over");
+    return std::nullopt;
+  }
   take_news(job, code);
   jit::OptimizeRequest request = request_of(job, code);
   job.loop_exits = request.loop_exits;
@@ -89,7 +112,7 @@ std::optional<Job> FunctionCompiler::compile(Job& job, ModuleCode& code) const {
   request.only_with_changes = job.is_second() && code.optimized(job.unit()) != nullptr;
   double gave_way = 0;
   request.give_way = [&] {
-    if (job.can_wait) gave_way += right_of_way_.give();
+    gave_way += queue_.give_way(job);
     monitor_.guest_processors().make_way();
   };
   auto result = code.optimize(std::move(request));
@@ -113,7 +136,7 @@ std::optional<Job> FunctionCompiler::compile(Job& job, ModuleCode& code) const {
     });
     job.expected_seconds = kSecondOfFirst * result->version->compile_seconds;
     publish(*first, code, trials_.make(*first, result->version));
-    job.priority = Later{std::get<Hot>(job.priority)};
+    job.priority = Later();  // what it is worth is known when it has run for a while
     return std::move(job);
   }
   if (!trials_.keeps_running(job, code, *result->version)) install(job, code, std::move(result->version));
@@ -168,7 +191,7 @@ void FunctionCompiler::take_news(Job& job, const ModuleCode& code) const {
 
 void FunctionCompiler::say_failure(const Job& job, const ModuleCode& code, const Error& error,
                                    double seconds) const {
-  const bool abandoned = abandon_.load(std::memory_order_relaxed);
+  const bool abandoned = queue_.abandon().load(std::memory_order_relaxed);
   if (!abandoned) {
     // A function too large for the optimizer is the program's business, and runs on.
     say(error.kind != ErrorKind::kResource ? LogLevel::kWarning

@@ -17,16 +17,14 @@ class FunctionCompiler {
  public:
   // All outlive this.
   FunctionCompiler(CodeServices& services, feedback::Monitor& monitor, const feedback::PolicyConfig& policy,
-                   DecisionLog& decisions, FunctionTrials& trials, CompileScale& scale,
-                   const std::atomic<bool>& abandon, RightOfWay& right_of_way)
+                   DecisionLog& decisions, FunctionTrials& trials, CompileScale& scale, CompileQueue& queue)
       : services_(services),
         monitor_(monitor),
         policy_(policy),
         decisions_(decisions),
         trials_(trials),
         scale_(scale),
-        abandon_(abandon),
-        right_of_way_(right_of_way) {}
+        queue_(queue) {}
 
   jit::OptimizeRequest request_of(const Job& job, const ModuleCode& code) const;
   // Compiles and installs, unless nothing new came of it; its decision says what happened. A job comes back that is to be
@@ -57,8 +55,7 @@ class FunctionCompiler {
   DecisionLog& decisions_;
   FunctionTrials& trials_;
   CompileScale& scale_;
-  const std::atomic<bool>& abandon_;
-  RightOfWay& right_of_way_;
+  CompileQueue& queue_;
 };
 
 }  // namespace hindsight::rt

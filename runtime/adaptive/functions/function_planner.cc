@@ -69,6 +69,7 @@ void FunctionPlanner::round(const Round& round) {
   // What a decision is under way about is not decided on again by what the code shows that it is to replace. Read
   // before the load: what ends in between counts as under way for one round more.
   questions.waiting = seconds_.waiting();
+  questions.waiting.merge(engine_.queue.waiting_for_second());
   questions.in_flight = engine_.decisions.under_way();
   for (const auto& waiting : questions.waiting) questions.in_flight.erase(waiting);
   // Two versions in turns: what samples say of them is of neither.
@@ -307,7 +308,12 @@ void FunctionPlanner::compile(Decided decided) {
   job.episode = engine_.decisions.add(decided.module, feedback::make_episode(decided.evidence, decided.plan),
                                       engine_.clock.now());
   const Hot hot = priority_of(decided.evidence, decided.plan, engine_.policy);
-  job.priority = decided.plan.second ? Priority(Later{hot}) : Priority(hot);
+  job.priority = Priority(hot);
+  if (decided.plan.second)
+    job.priority =
+        Later{.seconds = hot.seconds,
+              .expected = hot.expected,
+              .saves = trials_.price().share_won() * feedback::may_save(decided.plan, decided.evidence)};
   job.expected_seconds = hot.expected;
   say_plan(decided);
   for (const std::string& line : lines_of(decided.plan, decided.evidence.name))

@@ -29,6 +29,12 @@ std::vector<feedback::Candidate> told_by(const feedback::FunctionPlan& plan) {
   return told;
 }
 
+bool has_won(const jit::CodeVersion& version, const Settled& settled) {
+  return std::ranges::any_of(version.answers, [&](const jit::Answer& answer) {
+    return answer.is_applied() && settled.contains(answer.site);
+  });
+}
+
 void mark_in_trial(feedback::FunctionCounts& counts, const feedback::FunctionPlan& plan) {
   for (const feedback::Candidate& candidate : plan.candidates)
     if (!jit::is_of_version(candidate.kind())) counts.begin(candidate.site());

@@ -18,6 +18,9 @@ void begin_where_settled(feedback::FunctionPlan& plan, const Settled& settled);
 // What the compiler is told and its answers do not hold: kept beside the version.
 std::vector<feedback::Candidate> told_by(const feedback::FunctionPlan& plan);
 
+// Something that is known to pay is in the version's code.
+bool has_won(const jit::CodeVersion& version, const Settled& settled);
+
 void mark_in_trial(feedback::FunctionCounts& counts, const feedback::FunctionPlan& plan);
 void note_published(feedback::FunctionCounts& counts, const wasm::Module& module,
                     const jit::CodeVersion& version);

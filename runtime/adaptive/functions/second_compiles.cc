@@ -16,10 +16,7 @@ double seconds_in_code(const feedback::Monitor::Profiles& profiles, const Job& j
   if (profile == profiles.end()) return 0;
   const auto found = profile->second->functions().find(job.plan.function.value);
   if (found == profile->second->functions().end()) return 0;
-  const feedback::FunctionCounts& counts = found->second;
-  if (!job.plan.nest) return counts.run_seconds_optimized;
-  const auto nest = counts.nests.find(job.plan.nest->value);
-  return nest == counts.nests.end() ? 0 : nest->second.run_seconds_optimized;
+  return found->second.run_seconds_in_code(job.plan.nest);
 }
 
 // It was not taken back to baseline code.
@@ -82,10 +79,14 @@ void SecondCompiles::round(const Round& round) {
   // No lock is held, not of profiles either: reasons go to the log.
   std::erase_if(all, [&](Waiting& waiting) {
     const bool goes_on = is_worth_it(waiting);
-    if (goes_on)
+    if (goes_on) {
+      waiting.job.priority = Later{.seconds = waiting.seconds_run,
+                                   .expected = waiting.job.expected_seconds,
+                                   .saves = waiting.may_save * price_.share_won()};
       queue_(std::move(waiting.job));
-    else
+    } else {
       explain(waiting);
+    }
     return goes_on;
   });
   // No lock is held: whoever lets go of a module's code may be its last owner.

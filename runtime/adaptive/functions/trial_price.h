@@ -19,6 +19,8 @@ class TrialPrice {
 
   // Of compiles' CPU time, how much longer they waited for the processor: 0 to 1.
   double taken() const { return taken_.load(std::memory_order_relaxed); }
+  // Of trials, how many are expected to be won.
+  double share_won() const { return feedback::share_won(record(), policy_); }
   double get() const { return feedback::price_of_trying(record(), policy_); }
   bool is_paid_by(const feedback::Stake& stake) const {
     return feedback::is_worth_trying(stake, record(), policy_);

@@ -22,7 +22,10 @@ namespace {
 
 class Queue : public testing::Test {
  protected:
-  void TearDown() override { queue_.stop(); }
+  void TearDown() override {
+    queue_.stop();
+    for (const auto& guest : guests_) monitor_.detach(guest.get());
+  }
 
   // Its compile says that it has begun, and may end once `may_end` is there.
   Job job(uint32_t function, Priority priority) {
@@ -47,6 +50,34 @@ class Queue : public testing::Test {
     for (unsigned i = 0; i < threads; ++i) queue_.add(job(kWaits, Undo()));
     begun_->wait();
   }
+  void add_guest() {
+    guests_.push_back(std::make_shared<SilentUnit>());
+    monitor_.attach(guests_.back(), std::nullopt);
+  }
+  // As many guests as it takes.
+  void leave_one_processor() {
+    for (unsigned i = 1; i < usable_processors(); ++i) add_guest();
+  }
+  // What is to be tried is under way when a job comes that is hot, and worth half a second for each of compiling. How long it gave way.
+  double waits_while_hot_is_compiled(Later tried) {
+    double gave = 0;
+    std::atomic<bool> passed = false;
+    begun_ = std::make_unique<std::latch>(1);
+    between_passes_ = [&](const Job& waits) {
+      gave = queue_.give_way(waits);
+      passed = true;
+    };
+    on_compile_ = [&](uint32_t function) {
+      if (function == kWaits) return;
+      may_end_.set_value();
+      while (!queue_.is_way_given() && !passed) std::this_thread::yield();
+    };
+    queue_.add(job(kWaits, tried));
+    begun_->wait();
+    queue_.add(job(1, Hot{.seconds = 1}));
+    queue_.wait_until_idle();
+    return gave;
+  }
   const ModuleHandle& handle() const { return static_cast<const ModuleHandle&>(*module_); }
 
   static constexpr uint32_t kWaits = 1000;
@@ -57,19 +88,20 @@ class Queue : public testing::Test {
   DecisionLog decisions_;
   feedback::Monitor monitor_{services_.registry(), feedback::Monitor::Config()};
   SamplingGovernor governor_{services_, monitor_, clock_};
+  std::vector<std::shared_ptr<SilentUnit>> guests_;
   std::unique_ptr<std::latch> begun_;
   std::promise<void> may_end_;
   std::shared_future<void> ends_ = may_end_.get_future().share();
   std::mutex mutex_;
   std::vector<uint32_t> compiled_;
-  std::function<void()> between_passes_ = [] {};  // of those that can wait
+  std::function<void(const Job&)> between_passes_ = [](const Job&) {};  // of those that can wait
   std::function<void(uint32_t)> on_compile_ = [](uint32_t) {};
   CompileQueue queue_{services_, monitor_, decisions_, governor_, [this](Job job, ModuleCode&) {
                         const uint32_t function = job.plan.function.value;
                         if (function == kWaits) {
                           begun_->count_down();
                           ends_.wait();
-                          between_passes_();
+                          between_passes_(job);
                         }
                         const std::lock_guard lock(mutex_);
                         compiled_.push_back(function);
@@ -94,19 +126,19 @@ TEST_F(Queue, CompilesWhatRunsInBaselineCodeBesideWhatCanWait) {
 
 TEST_F(Queue, HasOneOfThoseThatCanWaitGiveWayToWhatRunsInBaselineCode) {
   std::atomic<unsigned> passed = 0;
-  between_passes_ = [&] {
-    if (queue_.right_of_way().give() == 0) ++passed;
+  between_passes_ = [&](const Job& waits) {
+    if (queue_.give_way(waits) == 0) ++passed;
   };
   occupy();
   on_compile_ = [&](uint32_t function) {
     if (function == kWaits) return;
     may_end_.set_value();
-    while (!queue_.right_of_way().is_given()) std::this_thread::yield();  // for ever, if none did
+    while (!queue_.is_way_given()) std::this_thread::yield();  // for ever, if none did
   };
   queue_.add(job(1, Hot{.seconds = 1}));
   queue_.wait_until_idle();  // for ever, if it was not told to go on
   EXPECT_EQ(passed, services_.threads().most() - 1) << "and no more than one waits";
-  EXPECT_FALSE(queue_.right_of_way().is_given());
+  EXPECT_FALSE(queue_.is_way_given());
 }
 
 TEST_F(Queue, CompilesWhatIsShortBesideWhatIsLongAndComesAfterIt) {
@@ -161,13 +193,9 @@ TEST_F(Queue, GoesByWhatIsLongHasRunSinceItsCompileBegan) {
 
 // It began on one thread more, as a task of another kind had the others. That has ended when the hotter one comes.
 TEST_F(Queue, HasWhatIsLongGiveWayToWhatComesBeforeItIfGuestsLeaveOneProcessor) {
-  std::vector<std::shared_ptr<SilentUnit>> guests;
-  for (unsigned i = 1; i < usable_processors(); ++i) {
-    guests.push_back(std::make_shared<SilentUnit>());
-    monitor_.attach(guests.back(), std::nullopt);
-  }
+  leave_one_processor();
   double gave = 0;
-  between_passes_ = [&] { gave = queue_.right_of_way().give(); };
+  between_passes_ = [&](const Job& waits) { gave = queue_.give_way(waits); };
   const unsigned threads = services_.threads().most();
   std::latch others(threads), others_may_end(1);
   begun_ = std::make_unique<std::latch>(1);
@@ -183,19 +211,18 @@ TEST_F(Queue, HasWhatIsLongGiveWayToWhatComesBeforeItIfGuestsLeaveOneProcessor) 
   on_compile_ = [&](uint32_t function) {
     if (function == kWaits) return;
     may_end_.set_value();
-    while (!queue_.right_of_way().is_given()) std::this_thread::yield();  // for ever, if it did not
+    while (!queue_.is_way_given()) std::this_thread::yield();  // for ever, if it did not
   };
   queue_.add(lengthy(1, {.seconds = 1}));  // and hotter
   queue_.wait_until_idle();                // for ever, if it was not told to go on
   EXPECT_GT(gave, 0);
   EXPECT_EQ(compiled_, (std::vector<uint32_t>{1, kWaits}));
-  for (const auto& guest : guests) monitor_.detach(guest.get());
 }
 
 TEST_F(Queue, HasNobodyGiveWayWhereEachHasAProcessor) {
   if (services_.threads().most() < 2) GTEST_SKIP() << "one thread compiles after the other";
   double gave = 0;
-  between_passes_ = [&] { gave = queue_.right_of_way().give(); };
+  between_passes_ = [&](const Job& waits) { gave = queue_.give_way(waits); };
   begun_ = std::make_unique<std::latch>(1);
   queue_.add(lengthy(kWaits, {.seconds = 0.1}));
   begun_->wait();
@@ -208,6 +235,43 @@ TEST_F(Queue, HasNobodyGiveWayWhereEachHasAProcessor) {
   queue_.wait_until_idle();
   passed.wait();
   EXPECT_EQ(gave, 0);
+}
+
+TEST_F(Queue, HasWhatIsToBeTriedGiveWayToWhatIsWorthMoreIfGuestsLeaveOneProcessor) {
+  leave_one_processor();
+  EXPECT_GT(waits_while_hot_is_compiled({.seconds = 1, .expected = 1, .saves = 0.25}), 0);
+}
+
+TEST_F(Queue, HasWhatIsToBeTriedGoOnWhereItIsWorthMoreThanWhatIsHot) {
+  leave_one_processor();
+  EXPECT_EQ(waits_while_hot_is_compiled({.seconds = 4, .expected = 1, .saves = 0.25}), 0);
+}
+
+// Its code is there, and more of it may be decided meanwhile.
+TEST_F(Queue, NamesWhatWaitsForItsSecondCompileUntilThatBegins) {
+  begun_ = std::make_unique<std::latch>(services_.threads_for_trials().most());
+  for (unsigned i = 0; i < services_.threads_for_trials().most(); ++i) queue_.add(job(kWaits, Later()));
+  begun_->wait();
+  queue_.add(job(1, Later()));
+  EXPECT_EQ(queue_.waiting_for_second(),
+            (DecisionLog::Units{{handle().code()->module().get(), jit::Unit{FuncIndex(1)}}}));
+  may_end_.set_value();
+  queue_.wait_until_idle();
+  EXPECT_TRUE(queue_.waiting_for_second().empty());
+}
+
+TEST(RightOfWay, IsGivenByAllThatAreWorthLess) {
+  RightOfWay right_of_way(RightOfWay::Waiters::kAll);
+  right_of_way.take_over(2);
+  std::future<double> gave = std::async(std::launch::async, [&] { return right_of_way.give(1); });
+  std::future<double> so_did = std::async(std::launch::async, [&] { return right_of_way.give(1.5); });
+  while (!right_of_way.is_given()) std::this_thread::yield();
+  EXPECT_EQ(right_of_way.give(2), 0);
+  right_of_way.give_back_over(2);
+  gave.wait();
+  so_did.wait();
+  EXPECT_FALSE(right_of_way.is_given());
+  EXPECT_EQ(right_of_way.give(1), 0);
 }
 
 TEST(RightOfWay, IsWaitedForUntilAllHaveGivenItBack) {
@@ -267,20 +331,14 @@ TEST_F(Queue, CompilesWhatIsToBeTriedBesideGuestsIfTheyLeaveNoProcessor) {
   const int own = ::getpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()));
   int its = 0;
   on_compile_ = [&](uint32_t) { its = ::getpriority(PRIO_PROCESS, static_cast<id_t>(::gettid())); };
-  std::vector<std::shared_ptr<SilentUnit>> guests;
-  for (unsigned i = 1; i < usable_processors(); ++i) {
-    guests.push_back(std::make_shared<SilentUnit>());
-    monitor_.attach(guests.back(), std::nullopt);
-  }
+  leave_one_processor();
   queue_.add(job(1, Later()));
   queue_.wait_until_idle();
   EXPECT_TRUE(its > own || own == kMostNice) << "one is left";
-  guests.push_back(std::make_shared<SilentUnit>());
-  monitor_.attach(guests.back(), std::nullopt);
+  add_guest();
   queue_.add(job(1, Later()));
   queue_.wait_until_idle();
   EXPECT_EQ(its, own);
-  for (const auto& guest : guests) monitor_.detach(guest.get());
 }
 
 TEST_F(Queue, CompilesWhatRunsInBaselineCodeOnNoThreadForTrials) {
@@ -294,7 +352,7 @@ TEST_F(Queue, CompilesWhatRunsInBaselineCodeOnNoThreadForTrials) {
   };
   queue_.add(job(1, Hot{.seconds = 1}));
   hot.wait();  // for ever, if it waited for the others
-  EXPECT_FALSE(queue_.right_of_way().is_given());
+  EXPECT_FALSE(queue_.is_way_given());
   may_end_.set_value();
   queue_.wait_until_idle();
 }

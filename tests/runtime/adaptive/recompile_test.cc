@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "feedback/profile/profile_file.h"
+#include "runtime/adaptive/functions/function_plans.h"
 #include "runtime/engine/handles.h"
 #include "tests/log_lines.h"
 #include "tests/patience.h"
@@ -62,6 +63,15 @@ bool nothing_new(const std::function<void(Made&)>& change, bool loops_wait = tru
   Made made;
   change(made);
   return rt::what_is_new({running.version, running.told}, {made.version, made.told}, loops_wait).empty();
+}
+
+// What takes over from it without that makes it slower.
+TEST(Recompiles, LoseWhatWasWonInTheCodeThatTheyTakeOverFrom) {
+  Made made;
+  EXPECT_FALSE(rt::has_won(made.version, {})) << "it is in trial";
+  EXPECT_TRUE(rt::has_won(made.version, {{{kPrefetch, WasmOffset(10)}, 4}}));
+  made.version.answers = {answer(kPrefetch, 10, false)};
+  EXPECT_FALSE(rt::has_won(made.version, {{{kPrefetch, WasmOffset(10)}, 4}})) << "it is not in this code";
 }
 
 TEST(Recompile, BringsNothingNewWhereAllThatIsNewWasRefused) {
