@@ -16,10 +16,20 @@ std::string share_text(double part, double whole) {
   return fmt::format("{:.0f} of {:.0f} ({:.0f} %)", part, whole, 100 * part / whole);
 }
 
+namespace {
+
+// That stalls are a share of. Those of a loop's baseline code do not count any more once it has code; what stalled in them is known yet.
+double samples_known(const FunctionEvidence& e) {
+  double samples = e.samples_baseline + e.samples_optimized;
+  for (const LoopEvidence& loop : e.loops) samples = std::max(samples, loop.samples);
+  return samples;
+}
+
+}  // namespace
+
 std::string load_text(const LoadEvidence& l, const FunctionEvidence& e) {
-  std::string text =
-      fmt::format("{} at 0x{:x}: {} samples stall on it", l.is_store ? "store" : "load", l.load.value,
-                  share_text(l.stall_samples, e.samples_baseline + e.samples_optimized));
+  std::string text = fmt::format("{} at 0x{:x}: {} samples stall on it", l.is_store ? "store" : "load",
+                                 l.load.value, share_text(l.stall_samples, samples_known(e)));
   if (l.stall_samples_optimized > 0)
     text += fmt::format(", {:.0f} in optimized code", l.stall_samples_optimized);
   if (l.addresses > 0) {

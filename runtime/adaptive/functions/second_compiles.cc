@@ -10,6 +10,8 @@ namespace {
 
 // In the first code, of CPU time: a loop that ran so long is taken to run as long again, which repays a trial.
 constexpr double kSecondsToGoOn = 0.02;
+// Of each second. Less is not worth a compile in any run.
+constexpr double kLeastSaved = 1e-4;
 
 double seconds_in_code(const feedback::Monitor::Profiles& profiles, const Job& job) {
   const auto profile = profiles.find(job.module);
@@ -50,11 +52,16 @@ void SecondCompiles::explain(Waiting& waiting) {
   if (waiting.is_explained || waiting.seconds_run < kSecondsToGoOn) return;
   waiting.is_explained = true;
   decisions_.change(waiting.job.episode, [&](feedback::Episode& episode) {
+    if (waiting.may_save < kLeastSaved) {
+      episode.state_why =
+          "its first code runs, and what is to be tried in it is expected to save nothing so far";
+      return;
+    }
     episode.state_why = fmt::format(
         "its first code runs, without what is to be tried in it. That may save {:.0f} % of its time, and its "
         "compile takes {:.0f} ms, of which each has to save {:.2f}: waits until the code ran for {:.0f} ms",
         100 * waiting.may_save, 1e3 * waiting.job.expected_seconds, price_.get(),
-        1e3 * price_.get() * waiting.job.expected_seconds / std::max(waiting.may_save, 1e-6));
+        1e3 * price_.get() * waiting.job.expected_seconds / waiting.may_save);
   });
 }
 

@@ -99,7 +99,19 @@ TEST_F(SecondCompilesTest, WaitForSoMuchTimeThatTrialsMaySaveWhatTheCompileTakes
       << decisions_.all()[0].state_why;
   run_for(0.11);
   waiting_.round({});
-  EXPECT_EQ(queued_.size(), 1u);
+  ASSERT_EQ(queued_.size(), 1u);
+  EXPECT_NEAR(worth_of(queued_[0].priority), 0.41 * 0.5 / 20 / 0.1, 1e-6);
+}
+
+TEST_F(SecondCompilesTest, SayWhereNothingIsExpectedOfThem) {
+  Job vain = job();
+  vain.expected_seconds = 0.1;
+  waiting_.add(std::move(vain));
+  run_for(0.3);
+  waiting_.round({});
+  EXPECT_TRUE(queued_.empty());
+  EXPECT_EQ(decisions_.all()[0].state_why,
+            "its first code runs, and what is to be tried in it is expected to save nothing so far");
 }
 
 TEST_F(SecondCompilesTest, AreDroppedWhereTheFirstCodeIsTakenBackOrGoes) {
