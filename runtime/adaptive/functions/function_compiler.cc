@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "runtime/adaptive/functions/function_plans.h"
+#include "runtime/adaptive/functions/second_compiles.h"
 
 namespace hindsight::rt {
 
@@ -22,26 +23,6 @@ bool may_turn_out_wrong(const feedback::FunctionPlan& plan) {
         return jit::is_of_load(candidate.kind()) || candidate.kind() == jit::ChangeKind::kValue ||
                candidate.kind() == jit::ChangeKind::kInlineCalls;
       });
-}
-
-// Or it is that loop.
-bool is_loop_in(const std::vector<wasm::LoopInfo>& loops, LoopIndex inner, LoopIndex outer) {
-  return loops[outer.value].offset <= loops[inner.value].offset &&
-         loops[inner.value].offset < loops[outer.value].end;
-}
-
-// Of a nest that has code: a loop around it got its own later, or the function did.
-bool has_newer_code_around(jit::Unit unit, const ModuleCode& code) {
-  const std::shared_ptr<jit::CodeVersion> own = code.optimized(unit);
-  if (own == nullptr || !unit.nest) return false;
-  const auto is_newer = [&](const std::shared_ptr<jit::CodeVersion>& other) {
-    return other != nullptr && other->id.value > own->id.value;
-  };
-  const std::vector<wasm::LoopInfo>& loops = code.module()->body(unit.function).loops;
-  return is_newer(code.version(unit.function, jit::Tier::kOptimized)) ||
-         std::ranges::any_of(code.nests(unit.function), [&](const auto& nest) {
-           return is_newer(nest) && is_loop_in(loops, *unit.nest, *nest->nest);
-         });
 }
 
 // Whether there were any.

@@ -215,6 +215,7 @@ bool FunctionPlanner::ask_once(const wasm::Module* module, feedback::Profile& pr
   for (auto& [root, nest] : counts.nests)
     nest.under_way = questions.in_flight.contains({module, jit::Unit{function, LoopIndex(root)}});
   feedback::FunctionEvidence evidence = profile.evidence(function);
+  forget_what_waits(evidence, module, questions.waiting);
   evidence.compile_scale = scale_.get();
   evidence.price_of_trying = trials_.price().get();
   feedback::FunctionPlan plan;

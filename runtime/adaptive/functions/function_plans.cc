@@ -29,10 +29,28 @@ std::vector<feedback::Candidate> told_by(const feedback::FunctionPlan& plan) {
   return told;
 }
 
+bool is_loop_in(const std::vector<wasm::LoopInfo>& loops, LoopIndex inner, LoopIndex outer) {
+  return loops[outer.value].offset <= loops[inner.value].offset &&
+         loops[inner.value].offset < loops[outer.value].end;
+}
+
 bool has_won(const jit::CodeVersion& version, const Settled& settled) {
   return std::ranges::any_of(version.answers, [&](const jit::Answer& answer) {
     return answer.is_applied() && settled.contains(answer.site);
   });
+}
+
+void forget_what_waits(feedback::FunctionEvidence& evidence, const wasm::Module* module,
+                       const DecisionLog::Units& waiting) {
+  for (auto at = waiting.lower_bound({module, jit::Unit{evidence.function}});
+       at != waiting.end() && at->first == module && at->second.function == evidence.function; ++at) {
+    if (!at->second.nest) continue;
+    const feedback::LoopEvidence& nest = evidence.loops[at->second.nest->value];
+    evidence.changes.forget_if([&](const feedback::ChangeLedger::Entry& entry) {
+      return entry.outcome.state == feedback::ChangeState::kInTrial && !jit::is_of_version(entry.site.kind) &&
+             is_in(nest, entry.site.at);
+    });
+  }
 }
 
 void mark_in_trial(feedback::FunctionCounts& counts, const feedback::FunctionPlan& plan) {

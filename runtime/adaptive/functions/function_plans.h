@@ -18,8 +18,15 @@ void begin_where_settled(feedback::FunctionPlan& plan, const Settled& settled);
 // What the compiler is told and its answers do not hold: kept beside the version.
 std::vector<feedback::Candidate> told_by(const feedback::FunctionPlan& plan);
 
+// Or it is that loop.
+bool is_loop_in(const std::vector<wasm::LoopInfo>& loops, LoopIndex inner, LoopIndex outer);
 // Something that is known to pay is in the version's code.
 bool has_won(const jit::CodeVersion& version, const Settled& settled);
+
+// What is to be tried in a nest is in trial once its second compile begins. Until then whatever takes over from its first code may try
+// it, and has to: the nest's own compile ends for that. `waiting`: the units of such compiles.
+void forget_what_waits(feedback::FunctionEvidence& evidence, const wasm::Module* module,
+                       const DecisionLog::Units& waiting);
 
 void mark_in_trial(feedback::FunctionCounts& counts, const feedback::FunctionPlan& plan);
 void note_published(feedback::FunctionCounts& counts, const wasm::Module& module,

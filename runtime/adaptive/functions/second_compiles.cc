@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/adaptive/functions/function_plans.h"
+
 namespace hindsight::rt {
 namespace {
 
@@ -21,13 +23,20 @@ double seconds_in_code(const feedback::Monitor::Profiles& profiles, const Job& j
   return found->second.run_seconds_in_code(job.plan.nest);
 }
 
-// It was not taken back to baseline code.
-bool has_code(const Job& job) {
-  const std::shared_ptr<ModuleCode> code = job.code.lock();
-  return code != nullptr && code->optimized(job.unit()) != nullptr;
-}
-
 }  // namespace
+
+bool has_newer_code_around(jit::Unit unit, const ModuleCode& code) {
+  const std::shared_ptr<jit::CodeVersion> own = code.optimized(unit);
+  if (own == nullptr || !unit.nest) return false;
+  const auto is_newer = [&](const std::shared_ptr<jit::CodeVersion>& other) {
+    return other != nullptr && other->id.value > own->id.value;
+  };
+  const std::vector<wasm::LoopInfo>& loops = code.module()->body(unit.function).loops;
+  return is_newer(code.version(unit.function, jit::Tier::kOptimized)) ||
+         std::ranges::any_of(code.nests(unit.function), [&](const auto& nest) {
+           return is_newer(nest) && is_loop_in(loops, *unit.nest, *nest->nest);
+         });
+}
 
 void SecondCompiles::add(Job job) {
   Waiting waiting{.job = std::move(job)};
@@ -99,11 +108,14 @@ void SecondCompiles::round(const Round& round) {
   // No lock is held: whoever lets go of a module's code may be its last owner.
   if (round.look)
     std::erase_if(all, [&](const Waiting& waiting) {
-      const bool gone = !has_code(waiting.job);
-      if (gone)
+      const std::shared_ptr<ModuleCode> code = waiting.job.code.lock();
+      const bool gone = code == nullptr || code->optimized(waiting.job.unit()) == nullptr;
+      const bool around = !gone && has_newer_code_around(waiting.job.unit(), *code);
+      if (gone || around)
         decisions_.end(waiting.job.episode, DecisionState::kCompiled,
-                       "nothing was tried in it: it is in baseline code again");
-      return gone;
+                       around ? "nothing was tried in it: code around it took over"
+                              : "nothing was tried in it: it is in baseline code again");
+      return gone || around;
     });
   const std::lock_guard lock(mutex_);
   waiting_.insert(waiting_.end(), std::make_move_iterator(all.begin()), std::make_move_iterator(all.end()));

@@ -22,6 +22,9 @@
 
 namespace hindsight::rt {
 
+// Of a nest that has code: a loop around it got its own later, or the function did, and what is tried in the nest would hardly run.
+bool has_newer_code_around(jit::Unit unit, const ModuleCode& code);
+
 class SecondCompiles final : public Experiment {
  public:
   using Queue = std::function<void(Job)>;

@@ -74,6 +74,26 @@ TEST(Recompiles, LoseWhatWasWonInTheCodeThatTheyTakeOverFrom) {
   EXPECT_FALSE(rt::has_won(made.version, {{{kPrefetch, WasmOffset(10)}, 4}})) << "it is not in this code";
 }
 
+// Its second compile ends when a loop around it gets code: what was to be tried there is tried in that.
+TEST(Recompiles, OfLoopsAroundOneThatWaitsForItsOwnTryWhatWasToBeTriedInIt) {
+  feedback::FunctionEvidence evidence;
+  evidence.function = FuncIndex(3);
+  evidence.loops.resize(2);
+  evidence.loops[0].offset = WasmOffset(10);
+  evidence.loops[0].end = WasmOffset(100);
+  evidence.loops[1].offset = WasmOffset(20);
+  evidence.loops[1].end = WasmOffset(30);
+  const jit::Site within{kPrefetch, WasmOffset(25)}, beside{kPrefetch, WasmOffset(50)};
+  evidence.changes.settle(within, feedback::ChangeState::kInTrial);
+  evidence.changes.settle(beside, feedback::ChangeState::kInTrial);
+  rt::forget_what_waits(evidence, nullptr,
+                        {{nullptr, {FuncIndex(2), LoopIndex(0)}}, {nullptr, {FuncIndex(4)}}});
+  EXPECT_EQ(evidence.changes.state(within), feedback::ChangeState::kInTrial) << "another function's wait";
+  rt::forget_what_waits(evidence, nullptr, {{nullptr, {FuncIndex(3), LoopIndex(1)}}});
+  EXPECT_EQ(evidence.changes.state(within), feedback::ChangeState::kNone);
+  EXPECT_EQ(evidence.changes.state(beside), feedback::ChangeState::kInTrial);
+}
+
 TEST(Recompile, BringsNothingNewWhereAllThatIsNewWasRefused) {
   EXPECT_TRUE(nothing_new([](Made&) {}));
   EXPECT_TRUE(nothing_new([](Made& made) {
