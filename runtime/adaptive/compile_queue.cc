@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/thread_processor.h"
+#include "runtime/adaptive/counts_of.h"
 
 namespace hindsight::rt {
 
@@ -28,14 +29,11 @@ bool has_run(const Priority& priority) {
 // What is to be tried goes by the time in the code that it is tried in.
 double seconds_by_now(const feedback::Monitor::Profiles& profiles, const wasm::Module* module, jit::Unit unit,
                       bool is_second) {
-  const auto profile = profiles.find(module);
-  if (profile == profiles.end()) return 0;
-  const auto found = profile->second->functions().find(unit.function.value);
-  if (found == profile->second->functions().end()) return 0;
-  const feedback::FunctionCounts& counts = found->second;
-  if (is_second) return counts.run_seconds_in_code(unit.nest);
-  return unit.nest ? seconds_in(counts, profile->second->module().body(unit.function), *unit.nest)
-                   : counts.seconds_baseline + counts.seconds_optimized;
+  const feedback::FunctionCounts* const counts = counts_of(profiles, module, unit.function);
+  if (counts == nullptr) return 0;
+  if (is_second) return counts->run_seconds_in_code(unit.nest);
+  return unit.nest ? seconds_in(*counts, module->body(unit.function), *unit.nest)
+                   : counts->seconds_baseline + counts->seconds_optimized;
 }
 
 void refresh(Priority& priority, double seconds) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/adaptive/counts_of.h"
 #include "runtime/adaptive/functions/function_plans.h"
 
 namespace hindsight::rt {
@@ -16,11 +17,8 @@ constexpr double kSecondsToGoOn = 0.02;
 constexpr double kLeastSaved = 1e-4;
 
 double seconds_in_code(const feedback::Monitor::Profiles& profiles, const Job& job) {
-  const auto profile = profiles.find(job.module);
-  if (profile == profiles.end()) return 0;
-  const auto found = profile->second->functions().find(job.plan.function.value);
-  if (found == profile->second->functions().end()) return 0;
-  return found->second.run_seconds_in_code(job.plan.nest);
+  const feedback::FunctionCounts* const counts = counts_of(profiles, job.module, job.plan.function);
+  return counts == nullptr ? 0 : counts->run_seconds_in_code(job.plan.nest);
 }
 
 }  // namespace
