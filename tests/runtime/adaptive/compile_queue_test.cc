@@ -44,10 +44,10 @@ class Queue : public testing::Test {
     return made;
   }
   // All threads that there are for what is not urgent are compiling such jobs until may_end_.
-  void occupy() {
+  void occupy(Priority priority = Undo()) {
     const unsigned threads = services_.threads().most();
     begun_ = std::make_unique<std::latch>(threads);
-    for (unsigned i = 0; i < threads; ++i) queue_.add(job(kWaits, Undo()));
+    for (unsigned i = 0; i < threads; ++i) queue_.add(job(kWaits, priority));
     begun_->wait();
   }
   void add_guest() {
@@ -314,7 +314,7 @@ TEST_F(Queue, LeavesWhatCanWaitWaiting) {
 }
 
 TEST_F(Queue, CompilesWhatIsToBeTriedOnThreadsOfItsOwn) {
-  occupy();
+  occupy(Hot());  // worth no more: on one processor it would be waited for
   std::latch tried(2);
   on_compile_ = [&](uint32_t function) {
     if (function < kWaits) tried.count_down();
