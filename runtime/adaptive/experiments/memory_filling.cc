@@ -20,6 +20,9 @@ constexpr auto kIdleLook = 256ms;     // while there is not
 constexpr auto kFillingPauses = 100ms;
 constexpr auto kFillingEnds = 1s;  // without a change
 
+// Where small pages are slower beside huge ones: of the former so much of the latter.
+constexpr double kMostSmallBesideHuge = 0.25;
+
 constexpr uint32_t kLeastToTell = 3;      // blocks looked at that a rate is taken over
 constexpr uint32_t kLeastToTakeBack = 8;  // where pages are made ahead: that takes a while to begin
 constexpr uint64_t kMostAtOnce = 1024;    // blocks that the monitor looks at at once
@@ -66,6 +69,8 @@ void MemoryFilling::round(const Round& round) {
   watched_.swap(watches);
   for (const auto& [base, gone] : watches)
     if (gone.asked) note_gone(gone);
+  // Known before anything is to move, or nearly so.
+  if (!watched_.empty()) pages_.beside_huge().look(now);
   for (auto& [base, watch] : watched_)
     if (now >= watch.next_look) look_at(watch, now);
 }
@@ -103,9 +108,31 @@ void MemoryFilling::look_at(Watched& watch, EngineClock::Time now) {
             : std::min<Clock::duration>(2 * watch.patience, fill->untouched == 0 ? kIdleLook : kSlowestLook);
   }
   watch.next_look = now + watch.patience;
+  if (splits(watch, now, begin)) return;
   if (watch.asked) judge(watch, now);
   if (watch.asked_end < end && !watch.slower) ask_ahead(watch, now, begin, end);
   if (watch.ahead) go_ahead(watch);
+}
+
+bool MemoryFilling::splits(Watched& watch, EngineClock::Time now, uint64_t begin) {
+  if (!pages_.beside_huge().is_slower() || watch.asked_end <= begin || watch.slower) return false;
+  const uint64_t huge = bytes_on_huge_pages(begin, watch.asked_end);
+  const uint64_t touched = touched_bytes(watch.last, watch.bytes);
+  if (touched < huge ||
+      static_cast<double>(touched - huge) <= kMostSmallBesideHuge * static_cast<double>(huge))
+    return false;
+  leave_huge_pages(begin, watch.asked_end);
+  watch.slower = true;
+  const std::string outcome = fmt::format(
+      "{} MiB are on huge pages and {} MiB on small ones, which are slower here beside huge ones: goes back "
+      "to "
+      "small pages",
+      huge >> 20, (touched - huge) >> 20);
+  if (watch.asked)
+    end_asking(watch, now, DecisionState::kRolledBack, outcome);
+  else
+    say(LogLevel::kInfo, "trial", "huge-pages: rolled back, " + outcome);
+  return true;
 }
 
 void MemoryFilling::go_ahead(const Watched& watch) {
@@ -145,6 +172,11 @@ void MemoryFilling::ask_ahead(Watched& watch, EngineClock::Time now, uint64_t be
                    .available_bytes = available_memory_bytes(),
                    .vain_bytes = pages_.vain_bytes_filled(watch.module)};
   feedback::PagePlan plan = feedback::decide_pages(evidence, engine_.policy);
+  const double small = 2.0 * watch.last.full + watch.last.part, huge = 2.0 * watch.last.untouched;
+  if (!plan.ranges.empty() && pages_.beside_huge().is_slower() && small > kMostSmallBesideHuge * huge) {
+    plan.ranges.clear();
+    plan.reason += "; but small pages are slower here beside huge ones, and too many are touched";
+  }
   if (plan.ranges.empty()) {
     if (watch.said != plan.reason)
       say(LogLevel::kDebug, "policy", "no huge-pages before the first touch: " + plan.reason);

@@ -42,7 +42,7 @@ class MemoryFilling final : public Experiment {
     uint32_t full_before = 0;                     // blocks of an earlier filling that has ended
     std::optional<feedback::FillEvidence> asked;  // under trial
     std::shared_ptr<FillAhead> ahead;             // while it is
-    bool slower = false;                          // was asked for, and the filling got slower: not again
+    bool slower = false;  // was asked for, and the filling or what lies beside it got slower: not again
     // Where this filling began, or where it was asked, and what the guest had run by then.
     uint64_t touched_from = 0;  // bytes
     double seconds_from = 0;
@@ -53,6 +53,8 @@ class MemoryFilling final : public Experiment {
   };
 
   void look_at(Watched& watch, EngineClock::Time now);
+  // Where small pages are slower beside huge ones: splits the latter where there are many of the former.
+  bool splits(Watched& watch, EngineClock::Time now, uint64_t begin);
   void ask_ahead(Watched& watch, EngineClock::Time now, uint64_t begin, uint64_t end);
   void judge(Watched& watch, EngineClock::Time now);
   void note_figures(Watched& watch);

@@ -229,7 +229,7 @@ void PageMoves::fail(Move& move, const char* why) {
 }
 
 void PageMoves::ask() {
-  if (!engine_.policy.huge_pages) return;
+  if (!engine_.policy.huge_pages || beside_huge_.is_awaited()) return;
   std::optional<Measurement::Lease> lease = measurement_.try_begin(Disturbs::kMemory);
   if (!lease) return;
   double move_seconds_per_byte = 0, moving_seconds_per_byte = 0;
@@ -270,6 +270,15 @@ void PageMoves::ask() {
     if (has_grown(want.module)) {
       say(LogLevel::kDebug, "policy",
           "no huge-pages: the memory grows, and most of what it will be is not known");
+      continue;
+    }
+    // A move is some of the memory at first and most of it at last, and is judged by what has not moved.
+    if (beside_huge_.is_slower()) {
+      settle(want.module, want.plan.whole);
+      say(LogLevel::kInfo, "policy",
+          fmt::format("no huge-pages: {}; but small pages are slower here beside huge ones, and a move makes "
+                      "both of one memory",
+                      want.plan.reason));
       continue;
     }
     if (already_huge(want.module, want.plan)) {

@@ -33,6 +33,7 @@
 
 #include "feedback/policy/pages.h"
 #include "runtime/adaptive/engine_parts.h"
+#include "runtime/adaptive/experiments/beside_huge.h"
 #include "runtime/adaptive/experiments/experiment.h"
 #include "runtime/adaptive/experiments/huge_pages.h"
 #include "runtime/adaptive/measurement.h"
@@ -78,6 +79,9 @@ class PageMoves final : public Experiment {
   uint64_t vain_bytes_filled(const wasm::Module* module) const;
   // Decisions that are not told any more, as later ones of their modules came; without those of forgotten modules.
   uint64_t dropped() const;
+
+  // Whether small pages get slower beside huge ones on this machine. Moves wait while that is tried. Monitor thread.
+  BesideHuge& beside_huge() { return beside_huge_; }
 
   // What memory_filling.h asked for, and what came of it.
   struct Asked {
@@ -182,6 +186,7 @@ class PageMoves final : public Experiment {
   const TimedLoops timed_loops_;
   std::map<const wasm::Module*, uint64_t> sizes_;  // bytes at the last look; monitor thread
   size_t moves_seen_ = 0;                          // by the last drop_old(); monitor thread
+  BesideHuge beside_huge_;                         // monitor thread
   std::atomic<bool> measured_{false};              // relaxed: what has been measured is under mutex_
 
   mutable std::mutex mutex_;

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 
+#include "runtime/adaptive/experiments/beside_huge.h"
 #include "runtime/adaptive/experiments/page_costs.h"
 
 namespace hindsight::rt {
@@ -125,6 +126,25 @@ TEST_F(HugePages, AndSmallOnesAreTouchedToSeeWhatThatTakes) {
   if (bytes_on_huge_pages(begin_, begin_ + 7 * kHuge) == 0) GTEST_SKIP() << "no huge pages to be had here";
   EXPECT_GT(costs.huge_seconds, 0);
   EXPECT_LT(costs.huge_seconds, 10);
+}
+
+TEST_F(HugePages, AreLookedAtForAWhileForWhatTheyDoToSmallOnesBesideThem) {
+  BesideHuge beside;
+  BesideHuge::Time now{};
+  EXPECT_FALSE(beside.is_known());
+  EXPECT_FALSE(beside.is_awaited());
+  // What was found does not end before the time is over, unless it is slower or there is no huge page to be had.
+  for (int look = 0; look < 50 && !beside.is_known(); ++look, now += std::chrono::milliseconds(20)) {
+    EXPECT_FALSE(beside.is_slower());
+    beside.look(now);
+    EXPECT_NE(beside.is_awaited(), beside.is_known());
+  }
+  now += std::chrono::milliseconds(500);
+  beside.look(now);
+  EXPECT_FALSE(beside.is_awaited());
+  now += std::chrono::seconds(2);
+  beside.look(now);
+  EXPECT_TRUE(beside.is_known());
 }
 
 TEST_F(HugePages, AreNotMovedToOnceNobodyWaits) {
