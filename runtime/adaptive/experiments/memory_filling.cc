@@ -125,8 +125,7 @@ bool MemoryFilling::splits(Watched& watch, EngineClock::Time now, uint64_t begin
   watch.slower = true;
   const std::string outcome = fmt::format(
       "{} MiB are on huge pages and {} MiB on small ones, which are slower here beside huge ones: goes back "
-      "to "
-      "small pages",
+      "to small pages",
       huge >> 20, (touched - huge) >> 20);
   if (watch.asked)
     end_asking(watch, now, DecisionState::kRolledBack, outcome);
